@@ -1,0 +1,2 @@
+protos: ## Regenerate the stubs
+	.venv/bin/python -m tools.generate
