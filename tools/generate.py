@@ -33,9 +33,11 @@ def compile_protos(out: Path) -> None:
     well_known = Path(grpc_tools.__file__).parent / "_proto"
     ours = sorted(str(p.relative_to(PROTOS)) for p in PROTOS.rglob("*.proto"))
     theirs = sorted(str(p.relative_to(THIRD_PARTY)) for p in THIRD_PARTY.rglob("*.proto"))
+    scripts = Path(sys.executable).parent
     includes = [f"-I{PROTOS}", f"-I{THIRD_PARTY}", f"-I{well_known}"]
-    messages = [f"--python_out={out}", f"--mypy_out=readable_stubs:{out}"]
-    services = [f"--grpc_python_out={out}", f"--mypy_grpc_out=readable_stubs:{out}"]
+    includes += [f"--plugin={p}={scripts / p}" for p in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")]
+    messages = [f"--python_out={out}", f"--mypy_out=readable_stubs,quiet:{out}"]
+    services = [f"--grpc_python_out={out}", f"--mypy_grpc_out=readable_stubs,quiet:{out}"]
     for arguments in (messages + theirs, messages + services + ours):
         if protoc.main(["protoc", *includes, *arguments]) != 0:
             raise RuntimeError("protoc failed, see above")
@@ -68,11 +70,12 @@ def main() -> int:
             print("generated code differs from the protos, run `make protos`:", *stale, sep="\n  ")
             return 1
         if not check:
-            for path in generated_files(CLIENT):
-                (CLIENT / path).unlink()
-            for path in sorted(generated_files(fresh)):
-                (CLIENT / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(fresh / path, CLIENT / path)
+            for path in stale:
+                if (fresh / path).exists():
+                    (CLIENT / path).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(fresh / path, CLIENT / path)
+                else:
+                    (CLIENT / path).unlink()
     return 0
 
 
