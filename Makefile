@@ -1,2 +1,93 @@
-protos: ## Regenerate the stubs
-	.venv/bin/python -m tools.generate
+# Everything a person or CI does here. `make help` lists it; `make demo` and `make test` set up all they need.
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGES := libs/common services cli demo tools samples
+SOURCES := $(PACKAGES) libs/client/frontrow/client libs/client/frontrow/worker
+
+# The installer neither downloads a Python nor trusts a bundled CA list, and copies instead of linking
+# (caches often sit on another file system).
+export UV_PYTHON_DOWNLOADS := never
+export UV_SYSTEM_CERTS := 1
+export UV_LINK_MODE := copy
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# A home that can't be written (containers, service accounts) must not stop the set-up.
+ifneq ($(shell mkdir -p "$$HOME/.cache" 2>/dev/null && test -w "$$HOME/.cache" && echo yes),yes)
+export UV_CACHE_DIR := $(CURDIR)/var/cache/uv
+export PIP_CACHE_DIR := $(CURDIR)/var/cache/pip
+endif
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+# --- environment ---------------------------------------------------------------------------------
+
+.PHONY: check-python
+check-python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || \
+	  { echo "Frontrow needs Python 3.11, 3.12 or 3.13 as $(PYTHON); name another one: make PYTHON=python3.12 …" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	  { echo "$(PYTHON) has no venv module; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+
+$(VENV)/.bootstrap: requirements/bootstrap.lock | check-python
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r requirements/bootstrap.lock
+	@touch $@
+
+$(VENV)/.runtime: requirements/runtime.lock pyproject.toml libs/client/pyproject.toml $(VENV)/.bootstrap
+	$(BIN)/uv pip install --python $(BIN)/python --no-build --require-hashes -r requirements/runtime.lock
+	$(BIN)/uv pip install --python $(BIN)/python --no-deps --no-build-isolation --quiet -e libs/client -e .
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.lock $(VENV)/.runtime
+	$(BIN)/uv pip install --python $(BIN)/python --no-build --require-hashes -r requirements/dev.lock
+	@touch $@
+
+.PHONY: install dev lock
+install: $(VENV)/.runtime ## Install what running needs into .venv
+dev: $(VENV)/.dev ## Install what developing needs, too
+lock: $(VENV)/.dev ## Resolve the dependencies anew (arguments for uv: make lock LOCK="--upgrade-package grpcio")
+	tools/lock.sh $(LOCK)
+
+# --- the two commands ----------------------------------------------------------------------------
+
+.PHONY: demo test
+demo: $(VENV)/.runtime ## Run the whole chain on the sample input and check what came out
+	$(BIN)/python -m demo
+
+test: lint ## Run every check and every test (pick some: make pytest ARGS="tests/unit -k keyword")
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+
+.PHONY: pytest
+pytest: $(VENV)/.dev ## Run the tests that ARGS names, without the checks
+	$(BIN)/python -m pytest $(ARGS)
+
+# --- checks --------------------------------------------------------------------------------------
+
+.PHONY: lint format protos
+lint: $(VENV)/.dev ## Check protos, generated code, style, types, imports and the shape of the tree
+	$(BIN)/buf lint
+	$(BIN)/buf format --diff --exit-code
+	$(BIN)/python -m tools.generate --check
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/python -m tools.shape
+	$(BIN)/lint-imports
+	$(BIN)/mypy $(SOURCES)
+
+format: $(VENV)/.dev ## Put protos and Python into their one form
+	$(BIN)/buf format -w
+	$(BIN)/ruff check --fix --quiet || true
+	$(BIN)/ruff format
+
+protos: $(VENV)/.dev ## Regenerate the stubs from the protos
+	$(BIN)/python -m tools.generate
+
+.PHONY: clean
+clean: ## Remove the environment, caches and everything that ran here
+	rm -rf $(VENV) var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

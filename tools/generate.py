@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import grpc_tools
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,8 +29,6 @@ def compile_protos(out: Path) -> None:
     Raises:
         RuntimeError: protoc refused a file; its own message went to stderr.
     """
-    import grpc_tools
-
     well_known = Path(grpc_tools.__file__).parent / "_proto"
     ours = sorted(str(p.relative_to(PROTOS)) for p in PROTOS.rglob("*.proto"))
     theirs = sorted(str(p.relative_to(THIRD_PARTY)) for p in THIRD_PARTY.rglob("*.proto"))
@@ -51,9 +50,7 @@ def generated_files(root: Path) -> set[Path]:
 def differences(fresh: Path) -> list[str]:
     """Return the generated files that are missing, stale or left over in libs/client."""
     wanted, present = generated_files(fresh), generated_files(CLIENT)
-    changed = {
-        p for p in wanted & present if not filecmp.cmp(fresh / p, CLIENT / p, shallow=False)
-    }
+    changed = {p for p in wanted & present if not filecmp.cmp(fresh / p, CLIENT / p, shallow=False)}
     return sorted(str(p) for p in (wanted ^ present) | changed)
 
 
