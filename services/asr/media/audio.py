@@ -1,0 +1,37 @@
+"""The audio that engines hear: 16 kHz mono, on the canonical clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from services.asr.media import ffmpeg
+
+SAMPLE_RATE = 16_000
+
+
+async def extract(
+    canonical: Path,
+    out: Path,
+    *,
+    duration_ms: int,
+    timeout_seconds: float = 3600.0,
+    on_progress: ffmpeg.Progress | None = None,
+) -> None:
+    """Write the canonical file's audio to `out` as 16-bit WAV, 16 kHz, mono.
+
+    Sample 0 is the recording's time zero: audio that begins late is preceded by silence, and holes are
+    filled with it, so that an engine's times are the recording's times. Memory doesn't grow with length.
+
+    Raises:
+        MediaError, MediaInfrastructure: see `services.asr.media.errors`.
+    """
+    await ffmpeg.run(
+        (
+            *ffmpeg.source(canonical),
+            *("-map", "0:a:0", "-vn", "-af", "aresample=async=1:first_pts=0"),
+            *("-ac", "1", "-ar", str(SAMPLE_RATE), "-c:a", "pcm_s16le", "-f", "wav", ffmpeg.target(out)),
+        ),
+        timeout_seconds=timeout_seconds,
+        duration_ms=duration_ms,
+        on_progress=on_progress,
+    )

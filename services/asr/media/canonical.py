@@ -1,0 +1,116 @@
+"""One canonical MP4 per recording, with a right clock.
+
+Recordings lie about time: transport streams start anywhere, audio begins late, FLV has holes. Everything
+later (audio for the engine, cuts, thumbnails) reads the canonical file only, so all of it has one clock
+that begins at zero with the recording's first packet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from services.asr.media import ffmpeg
+from services.asr.media.errors import FfmpegFailed, MediaError, Truncated
+from services.asr.media.probe import Media, probe
+
+COPIED_VIDEO = frozenset({"h264", "hevc", "av1", "mpeg4"})
+COPIED_AUDIO = frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"})
+ENCODE_VIDEO = ("-c:v", "libx264", "-preset", "veryfast", "-crf", "20", "-pix_fmt", "yuv420p")
+ENCODE_AUDIO = ("-c:a", "aac", "-b:a", "128k")
+# Container durations are rounded, and the last audio packet may outlast the picture.
+_MISSING_FLOOR_MS = 1500
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """The canonical file and its facts.
+
+    `missing_ms` is how much shorter it is than the source claimed (0: nothing is missing); such a
+    recording is usable in part. `copied` tells whether no stream had to be encoded again.
+    """
+
+    path: Path
+    media: Media
+    missing_ms: int
+    copied: bool
+
+
+async def make(
+    source: Path,
+    out: Path,
+    media: Media,
+    *,
+    timeout_seconds: float = 3600.0,
+    on_progress: ffmpeg.Progress | None = None,
+) -> Canonical:
+    """Write the canonical file of `source` to `out` (a path that ends in .mp4).
+
+    Streams are copied where MP4 can hold them, which takes a second per ten minutes; others are encoded
+    again, and so are all when the copy fails.
+
+    Raises:
+        Truncated: the source claims content, but nothing of it is there.
+        MediaError, MediaInfrastructure: see `services.asr.media.errors`.
+    """
+    copy = media.video_codec in COPIED_VIDEO | {""} and _audio_codec(media) in COPIED_AUDIO
+    attempts = [True, False] if copy else [False]
+    for copying in attempts:
+        try:
+            await ffmpeg.run(
+                _arguments(source, out, media, copying=copying),
+                timeout_seconds=timeout_seconds,
+                duration_ms=media.duration_ms,
+                on_progress=on_progress,
+            )
+            result = await _probe_result(out)
+        except MediaError:
+            if copying is attempts[-1]:
+                raise
+        else:
+            return Canonical(out, result, _missing_ms(media, result), copying)
+    raise FfmpegFailed("no way to write the canonical file was left")
+
+
+def _audio_codec(media: Media) -> str:
+    return media.audio_tracks[media.audio_order].codec if media.audio_order < len(media.audio_tracks) else ""
+
+
+def _arguments(source: Path, out: Path, media: Media, *, copying: bool) -> Sequence[str]:
+    # "V" leaves cover art out; genpts fills in the times that a recorder left out.
+    maps = ["-map", "0:V:0?", "-map", f"0:a:{media.audio_order}"]
+    codecs: Sequence[str]
+    if copying:
+        codecs = ("-c", "copy")
+    else:
+        keep_video = media.video_codec in COPIED_VIDEO and _audio_codec(media) not in COPIED_AUDIO
+        codecs = ((*("-c:v", "copy"),) if keep_video else ENCODE_VIDEO) + ENCODE_AUDIO
+    return (
+        *("-fflags", "+genpts+discardcorrupt"),
+        *ffmpeg.source(source),
+        *maps,
+        *codecs,
+        *("-dn", "-sn", "-map_metadata", "-1"),
+        *("-movflags", "+faststart", "-f", "mp4", ffmpeg.target(out)),
+    )
+
+
+async def _probe_result(out: Path) -> Media:
+    """Probe what was written; a file without any packet means that the source had none.
+
+    Raises:
+        Truncated: nothing but headers could be read from the source.
+    """
+    try:
+        result = await probe(out)
+    except MediaError as error:
+        raise Truncated("the recording ends before its first picture and sound") from error
+    if result.duration_ms == 0:
+        raise Truncated("the recording ends before its first picture and sound")
+    return result
+
+
+def _missing_ms(claimed: Media, found: Media) -> int:
+    missing = claimed.duration_ms - found.duration_ms
+    return missing if missing > _MISSING_FLOOR_MS else 0

@@ -1,0 +1,86 @@
+"""What can be wrong with a recording, each fact with a reason of its own."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class MediaError(Exception):
+    """A recording can't be used; `reason` is stable, the message says what was found.
+
+    Never retryable: the same bytes give the same answer.
+    """
+
+    reason: ClassVar[str] = "MEDIA_UNUSABLE"
+
+
+class EmptyFile(MediaError):
+    """The file has no bytes."""
+
+    reason = "EMPTY_FILE"
+
+
+class NotMedia(MediaError):
+    """The bytes are no recording: text, a picture, a playlist, noise."""
+
+    reason = "NOT_MEDIA"
+
+
+class MoovMissing(MediaError):
+    """An MP4 without its index: the recorder was stopped before it wrote one."""
+
+    reason = "MOOV_MISSING"
+
+
+class NoAudioTrack(MediaError):
+    """The recording has a picture but no audio track at all."""
+
+    reason = "NO_AUDIO_TRACK"
+
+
+class AudioUndecodable(MediaError):
+    """There is an audio track, but nothing here can decode it (unknown codec, encrypted)."""
+
+    reason = "AUDIO_UNDECODABLE"
+
+
+class Truncated(MediaError):
+    """The container says there is content, yet none of it is in the file."""
+
+    reason = "TRUNCATED"
+
+
+class SpanOutside(MediaError):
+    """A span to cut has no part inside the recording."""
+
+    reason = "SPAN_OUTSIDE"
+
+
+class FfmpegFailed(MediaError):
+    """ffmpeg ended with an error that has no better name; the message carries its last lines."""
+
+    reason = "FFMPEG_FAILED"
+
+
+class MediaInfrastructure(Exception):
+    """This machine can't do the work now, whatever the recording: no ffmpeg, disk full, out of time."""
+
+    reason: ClassVar[str] = "MEDIA_INFRASTRUCTURE"
+
+
+class FfmpegMissing(MediaInfrastructure):
+    """No ffmpeg that can encode H.264 was found."""
+
+    reason = "FFMPEG_MISSING"
+
+
+class DiskFull(MediaInfrastructure):
+    """The scratch folder's disk is full; nothing half-written is kept."""
+
+    reason = "DISK_FULL"
+
+
+class FfmpegTimeout(MediaInfrastructure):
+    """ffmpeg was killed because it took longer than it was given."""
+
+    reason = "FFMPEG_TIMEOUT"

@@ -1,0 +1,127 @@
+"""Running ffmpeg: found once, killable, with progress and errors that say what happened.
+
+Inputs may be hostile: only local files are opened (`file:` paths, a protocol white list) and only
+container formats of recordings, so that a playlist can't make ffmpeg read other files.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from libs.common import child
+from services.asr.media.errors import DiskFull, FfmpegFailed, FfmpegMissing, FfmpegTimeout
+
+Progress = Callable[[float], None]
+"""Called with the share that is done, 0.0 to 1.0; it only rises."""
+
+PROTOCOLS = "file,pipe"
+FORMATS = (
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,flv,live_flv,mpegts,mpeg,mpegvideo,avi,asf,ogg,"
+    "mp3,wav,w64,aac,flac,amr,aiff,caf,ac3,eac3,mxf,h264,hevc"
+)
+INPUT_GUARD = ("-protocol_whitelist", PROTOCOLS, "-format_whitelist", FORMATS)
+_STDERR_TAIL = 1500
+_NO_SPACE = ("No space left on device", os.strerror(errno.ENOSPC))
+
+
+@functools.cache
+def find() -> str:
+    """Return the path of an ffmpeg that can encode H.264: the system's, else the bundled one.
+
+    Raises:
+        FfmpegMissing: neither is there, or neither can encode H.264.
+    """
+    for candidate in (shutil.which("ffmpeg"), _bundled()):
+        if candidate and _encodes_h264(candidate):
+            return candidate
+    raise FfmpegMissing(
+        "no ffmpeg with libx264 on this machine: install ffmpeg, or the Python package imageio-ffmpeg"
+    )
+
+
+def _bundled() -> str | None:
+    try:
+        import imageio_ffmpeg  # type: ignore[import-untyped] # it ships no types
+
+        return str(imageio_ffmpeg.get_ffmpeg_exe())
+    except (ImportError, RuntimeError):
+        return None
+
+
+def _encodes_h264(path: str) -> bool:
+    try:
+        listed = subprocess.run(
+            [path, "-hide_banner", "-encoders"], capture_output=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return b" libx264 " in listed.stdout
+
+
+def source(path: Path) -> tuple[str, ...]:
+    """Return the arguments that open `path` as an input, whatever characters its name has."""
+    return (*INPUT_GUARD, "-i", f"file:{path}")
+
+
+def target(path: Path) -> str:
+    """Return the output argument for `path`, whatever characters its name has."""
+    return f"file:{path}"
+
+
+async def run(
+    arguments: Sequence[str],
+    *,
+    timeout_seconds: float,
+    duration_ms: int | None = None,
+    on_progress: Progress | None = None,
+) -> None:
+    """Run ffmpeg with `arguments` and wait for it; it dies with us, on cancellation and on timeout.
+
+    Args:
+        duration_ms: what the output will last, the denominator of the progress; None reports only the end.
+
+    Raises:
+        FfmpegFailed: it ended with an error; the message is the end of what it said.
+        DiskFull, FfmpegTimeout, FfmpegMissing: this machine, not the recording, is at fault.
+    """
+    argv = [find(), "-nostdin", "-hide_banner", "-loglevel", "error", "-y", "-progress", "pipe:1"]
+    watcher = _ProgressLines(duration_ms, on_progress)
+    try:
+        done = await child.run([*argv, *arguments], timeout_seconds=timeout_seconds, on_stdout_line=watcher)
+    except child.ChildTimeout as error:
+        raise FfmpegTimeout(f"ffmpeg was stopped after {timeout_seconds:.0f} s") from error
+    if done.returncode != 0:
+        said = done.stderr_text.strip()[-_STDERR_TAIL:]
+        if any(text in said for text in _NO_SPACE):
+            raise DiskFull("the scratch folder's disk is full: " + said)
+        raise FfmpegFailed(f"ffmpeg ended with code {done.returncode}: {said}")
+    if on_progress is not None:
+        on_progress(1.0)
+
+
+class _ProgressLines:
+    """Turns the `key=value` lines of `-progress` into a share that only rises."""
+
+    def __init__(self, duration_ms: int | None, on_progress: Progress | None) -> None:
+        self._duration_us = (duration_ms or 0) * 1000
+        self._on_progress = on_progress
+        self._last = 0.0
+
+    def __call__(self, line: str) -> None:
+        key, _, value = line.strip().partition("=")
+        if self._on_progress is None or self._duration_us <= 0 or key != "out_time_us":
+            return
+        try:
+            # "N/A" until the first packet is written
+            share = min(int(value) / self._duration_us, 0.999)
+        except ValueError:
+            return
+        if share > self._last:
+            self._last = share
+            self._on_progress(share)

@@ -1,0 +1,174 @@
+"""What is in a recording, and why it can't be used when it can't.
+
+Every unusable kind of file gets its own reason before any engine starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import av
+from av.audio.codeccontext import AudioCodecContext
+from av.audio.stream import AudioStream
+from av.container import InputContainer
+from av.stream import Disposition, Stream
+
+from services.asr.media.errors import (
+    AudioUndecodable,
+    EmptyFile,
+    MediaError,
+    MoovMissing,
+    NoAudioTrack,
+    NotMedia,
+)
+from services.asr.media.ffmpeg import FORMATS, PROTOCOLS
+
+OPEN_OPTIONS = {"protocol_whitelist": PROTOCOLS, "format_whitelist": FORMATS}
+_MP4_FIRST_BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"}
+
+
+@dataclass(frozen=True)
+class AudioTrack:
+    """One audio track; `index` counts all streams of the file, `order` only its audio tracks."""
+
+    index: int
+    order: int
+    codec: str
+    sample_rate: int
+    channels: int
+    default: bool
+
+
+@dataclass(frozen=True)
+class Media:
+    """The facts of a recording.
+
+    `duration_ms` is what the container claims (0: it doesn't say); `picture_end_ms` is where the picture
+    ends (0: no picture). Width, height and `fps` are 0 without a picture. `audio_order` is the track that
+    is transcribed: the one flagged as default, else the first that can be decoded.
+    """
+
+    format: str
+    duration_ms: int
+    picture_end_ms: int
+    width: int
+    height: int
+    fps: Fraction
+    video_codec: str
+    audio_tracks: tuple[AudioTrack, ...]
+    audio_order: int
+
+    @property
+    def has_picture(self) -> bool:
+        """Tell whether there is a moving picture (cover art is none)."""
+        return self.width > 0
+
+
+async def probe(path: Path) -> Media:
+    """Read the facts of the recording at `path`.
+
+    Raises:
+        MediaError: the subclass that names what is wrong with the file.
+    """
+    return await asyncio.to_thread(probe_blocking, path)
+
+
+def probe_blocking(path: Path) -> Media:
+    """Do `probe` in the calling thread."""
+    if path.stat().st_size == 0:
+        raise EmptyFile("the file is empty")
+    try:
+        with av.open(f"file:{path}", options=OPEN_OPTIONS, metadata_errors="replace") as container:
+            return _facts(container)
+    except av.error.FFmpegError as error:
+        raise _why_unreadable(path, str(error)) from error
+
+
+def _facts(container: InputContainer) -> Media:
+    audio, undecodable = _audio_tracks(container.streams.audio)
+    picture = next(
+        (s for s in container.streams.video if Disposition.attached_pic not in s.disposition), None
+    )
+    if not audio and undecodable:
+        raise AudioUndecodable("the audio track's codec can't be decoded here")
+    if not audio and picture is None:
+        raise NotMedia("the file has neither sound nor a moving picture")
+    if not audio:
+        raise NoAudioTrack("the recording has a picture but no audio track")
+    chosen = next((t for t in audio if t.default), audio[0])
+    start = container.start_time or 0
+    return Media(
+        format=container.format.name,
+        duration_ms=_rounded_ms(Fraction(container.duration or 0, av.time_base)),
+        picture_end_ms=_picture_end_ms(picture, container, Fraction(start, av.time_base)) if picture else 0,
+        width=picture.codec_context.width if picture else 0,
+        height=picture.codec_context.height if picture else 0,
+        fps=Fraction(picture.average_rate or picture.base_rate or 0) if picture else Fraction(0),
+        video_codec=picture.codec_context.name if picture else "",
+        audio_tracks=tuple(audio),
+        audio_order=chosen.order,
+    )
+
+
+def _audio_tracks(streams: Iterable[AudioStream]) -> tuple[list[AudioTrack], int]:
+    """Return the tracks that can be decoded and the number of those that can't."""
+    tracks: list[AudioTrack] = []
+    undecodable = 0
+    for order, stream in enumerate(streams):
+        context = stream.codec_context
+        if not isinstance(context, AudioCodecContext) or not context.sample_rate:
+            undecodable += 1
+            continue
+        default = Disposition.default in stream.disposition
+        tracks.append(
+            AudioTrack(
+                stream.index, order, context.name, context.sample_rate, context.channels, default=default
+            )
+        )
+    return tracks, undecodable
+
+
+def _picture_end_ms(stream: Stream, container: InputContainer, start: Fraction) -> int:
+    if stream.duration and stream.time_base:
+        return _rounded_ms(((stream.start_time or 0) + stream.duration) * stream.time_base - start)
+    return _rounded_ms(Fraction(container.duration or 0, av.time_base))
+
+
+def _rounded_ms(seconds: Fraction) -> int:
+    return max(0, round(seconds * 1000))
+
+
+def _why_unreadable(path: Path, said: str) -> MediaError:
+    """Name the reason for a file that no demuxer opens."""
+    boxes = _mp4_boxes(path)
+    if boxes and b"moov" not in boxes:
+        return MoovMissing(
+            "the MP4 has no index (moov): the recorder was stopped before it finished the file, "
+            "or the copy ends too early"
+        )
+    return NotMedia(f"the file is no audio or video recording ({said})")
+
+
+def _mp4_boxes(path: Path) -> list[bytes]:
+    """Return the types of the file's top-level MP4 boxes; empty when it isn't MP4 at all."""
+    boxes: list[bytes] = []
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        offset = 0
+        while offset + 8 <= size and len(boxes) < 10_000:
+            file.seek(offset)
+            head = file.read(16)
+            length, kind = int.from_bytes(head[:4], "big"), head[4:8]
+            if not boxes and kind not in _MP4_FIRST_BOXES:
+                return []
+            if length == 1:
+                length = int.from_bytes(head[8:16], "big")
+            boxes.append(kind)
+            if length < 8:
+                break
+            offset += length
+    return boxes
