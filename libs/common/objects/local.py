@@ -1,0 +1,197 @@
+"""An object store in a local folder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from libs.common.objects.store import (
+    TEMPORARY_FOLDER,
+    ObjectInfo,
+    ObjectMissing,
+    StoreUnavailable,
+    checked_key,
+)
+
+ABANDONED_SECONDS = 24 * 3600.0
+
+
+class LocalStore:
+    """Objects as files below one folder, which may be shared by processes of one machine.
+
+    A file is written aside, synced, renamed into place, and its folder synced: after a power cut an object
+    is there whole or not at all.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+        self._temporary = self._root / TEMPORARY_FOLDER
+
+    async def put_bytes(self, key: str, data: bytes) -> None:
+        """See ObjectStore."""
+        target = self._path(key)
+        await asyncio.to_thread(self._place, target, lambda file: file.write(data))
+
+    async def put_file(self, key: str, path: Path) -> None:
+        """See ObjectStore."""
+        target = self._path(key)
+        await asyncio.to_thread(path.stat)  # a missing source is the caller's mistake, not the store's
+
+        def copy(file: BinaryIO) -> None:
+            with path.open("rb") as source:
+                shutil.copyfileobj(source, file, 1 << 20)
+
+        await asyncio.to_thread(self._place, target, copy)
+
+    async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> int:
+        """See ObjectStore."""
+        target = self._path(key)
+        with _storage_errors():
+            aside = await asyncio.to_thread(self._new_file)
+        try:
+            size = 0
+            with aside.open("wb") as file:
+                async for chunk in chunks:
+                    with _storage_errors():
+                        size += await asyncio.to_thread(file.write, chunk)
+                with _storage_errors():
+                    await asyncio.to_thread(_sync, file)
+            with _storage_errors():
+                await asyncio.to_thread(self._rename, aside, target)
+        finally:
+            aside.unlink(missing_ok=True)
+        return size
+
+    async def get_bytes(self, key: str) -> bytes:
+        """See ObjectStore."""
+        path = self._path(key)
+        with _storage_errors(key):
+            return await asyncio.to_thread(path.read_bytes)
+
+    async def stream(self, key: str, *, start: int = 0, chunk_bytes: int = 1 << 18) -> AsyncIterator[bytes]:
+        """See ObjectStore."""
+        path = self._path(key)
+        with _storage_errors(key):
+            file = await asyncio.to_thread(path.open, "rb")
+        with file:
+            file.seek(start)
+            while True:
+                with _storage_errors(key):
+                    chunk = await asyncio.to_thread(file.read, chunk_bytes)
+                if not chunk:
+                    return
+                yield chunk
+
+    async def head(self, key: str) -> ObjectInfo | None:
+        """See ObjectStore."""
+        path = self._path(key)
+        try:
+            with _storage_errors(key):
+                return ObjectInfo(size=(await asyncio.to_thread(path.stat)).st_size)
+        except ObjectMissing:
+            return None
+
+    async def delete(self, key: str) -> None:
+        """See ObjectStore."""
+        path = self._path(key)
+        with _storage_errors():
+            await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    async def list(self, prefix: str = "") -> AsyncIterator[str]:
+        """See ObjectStore."""
+        folder = self._path(prefix.rstrip("/")) if prefix.rstrip("/") else self._root
+        with _storage_errors():
+            keys = await asyncio.to_thread(self._walk, folder)
+        for key in keys:
+            yield key
+
+    @asynccontextmanager
+    async def local_path(self, key: str) -> AsyncIterator[Path]:
+        """See ObjectStore; the caller must not write to the file."""
+        if await self.head(key) is None:
+            raise ObjectMissing(key)
+        yield self._path(key)
+
+    async def check(self) -> None:
+        """See ObjectStore."""
+        with _storage_errors():
+            aside = await asyncio.to_thread(self._new_file)
+            aside.unlink(missing_ok=True)
+
+    async def sweep_abandoned(self, older_than_seconds: float = ABANDONED_SECONDS) -> int:
+        """Remove what killed writers left aside and return how many files that were."""
+        with _storage_errors():
+            return await asyncio.to_thread(self._sweep, time.time() - older_than_seconds)
+
+    def _path(self, key: str) -> Path:
+        return self._root / checked_key(key)
+
+    def _new_file(self) -> Path:
+        self._temporary.mkdir(parents=True, exist_ok=True)
+        aside = self._temporary / uuid.uuid4().hex
+        aside.touch(exist_ok=False)
+        return aside
+
+    def _place(self, target: Path, write: Callable[[BinaryIO], object]) -> None:
+        with _storage_errors():
+            aside = self._new_file()
+            try:
+                with aside.open("wb") as file:
+                    write(file)
+                    _sync(file)
+                self._rename(aside, target)
+            finally:
+                aside.unlink(missing_ok=True)
+
+    def _rename(self, aside: Path, target: Path) -> None:
+        missing = [p for p in target.parents if not p.exists() and p.is_relative_to(self._root)]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside.replace(target)
+        for folder in {target.parent, *(p.parent for p in missing)}:
+            _sync_folder(folder)
+
+    def _walk(self, folder: Path) -> Sequence[str]:
+        files = (p for p in folder.rglob("*") if p.is_file())
+        keys = (p.relative_to(self._root) for p in files)
+        return sorted(k.as_posix() for k in keys if k.parts[0] != TEMPORARY_FOLDER)
+
+    def _sweep(self, before: float) -> int:
+        if not self._temporary.is_dir():
+            return 0
+        old = [p for p in self._temporary.iterdir() if p.stat().st_mtime < before]
+        for path in old:
+            path.unlink(missing_ok=True)
+        return len(old)
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _storage_errors(key: str | None = None) -> Iterator[None]:
+    """Turn the system's errors into the store's; with `key`, a missing file is a missing object."""
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        if key is not None:
+            raise ObjectMissing(key) from error
+        raise StoreUnavailable(f"the object folder failed: {error.strerror}") from error
+    except OSError as error:
+        raise StoreUnavailable(f"the object folder failed: {error.strerror}") from error

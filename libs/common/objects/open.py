@@ -1,0 +1,49 @@
+"""Open the object store that a URL names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from libs.common.objects.local import LocalStore
+from libs.common.objects.s3 import S3Store
+from libs.common.objects.store import ObjectStore
+
+if TYPE_CHECKING:
+    from libs.common.settings import StoreSettings
+
+S3_OPTIONS = {"endpoint", "region", "access_key_id", "secret_access_key", "session_token"}
+
+
+def open_store(settings: StoreSettings) -> ObjectStore:
+    """Open the store of the settings; nothing is touched until it is used. Raises ValueError."""
+    return open_url(settings.object_store)
+
+
+def open_url(url: str) -> ObjectStore:
+    """Open a store by URL: a path, `file:///path`, or `s3://bucket/prefix?endpoint=…&region=…`.
+
+    Without keys in the query the standard AWS_* environment is used.
+
+    Raises:
+        ValueError: the scheme or an option is unknown, or the bucket is missing.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "s3":
+        return _open_s3(parts.netloc, parts.path, parts.query)
+    if parts.scheme == "file":
+        return LocalStore(Path(unquote(parts.path)))
+    if "://" in url:
+        raise ValueError(f"unknown object store scheme {parts.scheme!r}: use a path, file:// or s3://")
+    return LocalStore(Path(url))
+
+
+def _open_s3(bucket: str, path: str, query: str) -> ObjectStore:
+    options = dict(parse_qsl(query, strict_parsing=bool(query)))
+    unknown = sorted(set(options) - S3_OPTIONS)
+    if unknown:
+        raise ValueError(f"unknown options {unknown} in the s3:// URL: {sorted(S3_OPTIONS)} are known")
+    if not bucket:
+        raise ValueError("the s3:// URL names no bucket: s3://bucket/prefix")
+    return S3Store(bucket, unquote(path).strip("/"), options)

@@ -1,0 +1,155 @@
+"""An object store in an S3 bucket."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import S3Store as Bucket
+
+from libs.common.objects.store import ObjectInfo, ObjectMissing, StoreUnavailable, checked_key
+
+PART_BYTES = 8 << 20
+REQUEST_TIMEOUT = timedelta(seconds=30)
+CONNECT_TIMEOUT = timedelta(seconds=5)
+MAX_RETRIES = 3
+RETRY_SECONDS = 15
+
+
+class S3Store:
+    """Objects in one bucket, below an optional prefix.
+
+    Reads of any size are made of bounded range requests, so that the request timeout bounds a stall and not
+    the size of an object. Bodies up to `PART_BYTES` are one request: a cancelled one leaves no multipart.
+    """
+
+    def __init__(self, bucket: str, prefix: str, config: dict[str, str]) -> None:
+        """Connect lazily; `config` has obstore's S3 names, the standard AWS_* environment fills the rest."""
+        self._bucket = Bucket(
+            bucket,
+            prefix=prefix or None,
+            config=config,  # type: ignore[arg-type]  # a TypedDict of many optional names there
+            client_options={
+                "timeout": REQUEST_TIMEOUT,
+                "connect_timeout": CONNECT_TIMEOUT,
+                "allow_http": config.get("endpoint", "").startswith("http://"),
+            },
+            retry_config={"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
+        )
+
+    async def put_bytes(self, key: str, data: bytes) -> None:
+        """See ObjectStore."""
+        with _storage_errors():
+            await obstore.put_async(
+                self._bucket,
+                checked_key(key),
+                data,
+                use_multipart=len(data) > PART_BYTES,
+                chunk_size=PART_BYTES,
+            )
+
+    async def put_file(self, key: str, path: Path) -> None:
+        """See ObjectStore."""
+        size = (await asyncio.to_thread(path.stat)).st_size
+        with _storage_errors():
+            await obstore.put_async(
+                self._bucket,
+                checked_key(key),
+                path,
+                use_multipart=size > PART_BYTES,
+                chunk_size=PART_BYTES,
+                max_concurrency=4,
+            )
+
+    async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> int:
+        """See ObjectStore. The body is spooled first: a source that fails leaves no half multipart."""
+        checked_key(key)
+        with tempfile.NamedTemporaryFile(prefix="frontrow-put-") as spool:
+            size = 0
+            async for chunk in chunks:
+                size += await asyncio.to_thread(spool.write, chunk)
+            await asyncio.to_thread(spool.flush)
+            await self.put_file(key, Path(spool.name))
+        return size
+
+    async def get_bytes(self, key: str) -> bytes:
+        """See ObjectStore."""
+        return b"".join([chunk async for chunk in self.stream(key, chunk_bytes=PART_BYTES)])
+
+    async def stream(self, key: str, *, start: int = 0, chunk_bytes: int = 1 << 18) -> AsyncIterator[bytes]:
+        """See ObjectStore."""
+        info = await self.head(key)
+        if info is None:
+            raise ObjectMissing(key)
+        for offset in range(start, info.size, PART_BYTES):
+            end = min(offset + PART_BYTES, info.size)
+            with _storage_errors(key):
+                part = await obstore.get_range_async(self._bucket, key, start=offset, end=end)
+            view = memoryview(part)
+            for at in range(0, len(view), chunk_bytes):
+                yield bytes(view[at : at + chunk_bytes])
+
+    async def head(self, key: str) -> ObjectInfo | None:
+        """See ObjectStore."""
+        try:
+            with _storage_errors(key):
+                return ObjectInfo(size=(await obstore.head_async(self._bucket, checked_key(key)))["size"])
+        except ObjectMissing:
+            return None
+
+    async def delete(self, key: str) -> None:
+        """See ObjectStore."""
+        try:
+            with _storage_errors(key):
+                await obstore.delete_async(self._bucket, checked_key(key))
+        except ObjectMissing:
+            return
+
+    async def list(self, prefix: str = "") -> AsyncIterator[str]:
+        """See ObjectStore."""
+        pages = obstore.list(self._bucket, prefix=prefix.rstrip("/") or None)
+        while True:
+            try:
+                with _storage_errors():
+                    page = await anext(pages)
+            except StopAsyncIteration:
+                return
+            for entry in page:
+                yield entry["path"]
+
+    @asynccontextmanager
+    async def local_path(self, key: str) -> AsyncIterator[Path]:
+        """See ObjectStore; the copy is gone when the block ends."""
+        with tempfile.TemporaryDirectory(prefix="frontrow-object-") as folder:
+            path = Path(folder) / Path(key).name
+            with path.open("wb") as file:
+                async for chunk in self.stream(key, chunk_bytes=1 << 20):
+                    await asyncio.to_thread(file.write, chunk)
+            yield path
+
+    async def check(self) -> None:
+        """See ObjectStore."""
+        with _storage_errors():
+            await obstore.list_with_delimiter_async(self._bucket)
+
+
+@contextmanager
+def _storage_errors(key: str | None = None) -> Iterator[None]:
+    """Turn the client's errors into the store's; with `key`, "not found" is a missing object.
+
+    Without one (a put, a listing) "not found" means the bucket itself.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        if key is not None:
+            raise ObjectMissing(key) from error
+        raise StoreUnavailable("the bucket doesn't exist: create it, or correct the store's URL") from error
+    except (BaseError, OSError) as error:
+        raise StoreUnavailable(f"the object store failed ({type(error).__name__})") from error
