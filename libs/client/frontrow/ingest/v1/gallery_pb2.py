@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n frontrow/ingest/v1/gallery.proto\x12\x12\x66rontrow.ingest.v1\x1a\x1b\x62uf/validate/validate.proto\"T\n\x0cGalleryImage\x12\x17\n\x03url\x18\x01 \x01(\tB\n\xbaH\x07r\x05 \x08(\x80\x10\x12\x19\n\x07\x63\x61ption\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\xe8\x07\x12\x10\n\x08position\x18\x03 \x01(\r\"\xde\x02\n\x07Gallery\x12\x39\n\x04kind\x18\x01 \x01(\x0e\x32\x1f.frontrow.ingest.v1.GalleryKindB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x17\n\x05title\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x12\n\nsource_url\x18\x04 \x01(\t\x12=\n\x06images\x18\x05 \x03(\x0b\x32 .frontrow.ingest.v1.GalleryImageB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xf4\x03\x12\x17\n\x05\x62rand\x18\x06 \x01(\tB\x08\xbaH\x05r\x03\x18\xff\x01\x12\x1d\n\x0bseason_code\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x1c\n\ncollection\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x16\n\x04\x63ity\x18\t \x01(\tB\x08\xbaH\x05r\x03\x18\xff\x01\x12\x16\n\x04year\x18\n \x01(\rB\x08\xbaH\x05*\x03\x18\x8fN\x12\x16\n\x05month\x18\x0b \x01(\rB\x07\xbaH\x04*\x02\x18\x0c*b\n\x0bGalleryKind\x12\x1c\n\x18GALLERY_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13GALLERY_KIND_RUNWAY\x10\x01\x12\x1c\n\x18GALLERY_KIND_STREET_SNAP\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n frontrow/ingest/v1/gallery.proto\x12\x12\x66rontrow.ingest.v1\x1a\x1b\x62uf/validate/validate.proto\"T\n\x0cGalleryImage\x12\x17\n\x03url\x18\x01 \x01(\tB\n\xbaH\x07r\x05 \x08(\x80\x10\x12\x19\n\x07\x63\x61ption\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\xe8\x07\x12\x10\n\x08position\x18\x03 \x01(\r\"\xd2\x03\n\x07Gallery\x12\x39\n\x04kind\x18\x01 \x01(\x0e\x32\x1f.frontrow.ingest.v1.GalleryKindB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x17\n\x05title\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x0e\n\x06source\x18\x03 \x01(\t\x12\x12\n\nsource_url\x18\x04 \x01(\t\x12=\n\x06images\x18\x05 \x03(\x0b\x32 .frontrow.ingest.v1.GalleryImageB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xf4\x03\x12\x17\n\x05\x62rand\x18\x06 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x1d\n\x0bseason_code\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x1c\n\ncollection\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x16\n\x04\x63ity\x18\t \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x89\x01\n\x04year\x18\n \x01(\rB{\xbaHx\xba\x01u\n\nyear.range\x12(year is 0 (unknown) or from 1900 to 2200\x1a=this == uint(0) || (this >= uint(1900) && this <= uint(2200))\x12\x16\n\x05month\x18\x0b \x01(\rB\x07\xbaH\x04*\x02\x18\x0c*b\n\x0bGalleryKind\x12\x1c\n\x18GALLERY_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13GALLERY_KIND_RUNWAY\x10\x01\x12\x1c\n\x18GALLERY_KIND_STREET_SNAP\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,21 +43,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GALLERY'].fields_by_name['images']._loaded_options = None
   _globals['_GALLERY'].fields_by_name['images']._serialized_options = b'\272H\010\222\001\005\010\001\020\364\003'
   _globals['_GALLERY'].fields_by_name['brand']._loaded_options = None
-  _globals['_GALLERY'].fields_by_name['brand']._serialized_options = b'\272H\005r\003\030\377\001'
+  _globals['_GALLERY'].fields_by_name['brand']._serialized_options = b'\272H\005r\003\030\200\001'
   _globals['_GALLERY'].fields_by_name['season_code']._loaded_options = None
   _globals['_GALLERY'].fields_by_name['season_code']._serialized_options = b'\272H\005r\003\030\200\001'
   _globals['_GALLERY'].fields_by_name['collection']._loaded_options = None
   _globals['_GALLERY'].fields_by_name['collection']._serialized_options = b'\272H\005r\003\030\200\001'
   _globals['_GALLERY'].fields_by_name['city']._loaded_options = None
-  _globals['_GALLERY'].fields_by_name['city']._serialized_options = b'\272H\005r\003\030\377\001'
+  _globals['_GALLERY'].fields_by_name['city']._serialized_options = b'\272H\005r\003\030\200\001'
   _globals['_GALLERY'].fields_by_name['year']._loaded_options = None
-  _globals['_GALLERY'].fields_by_name['year']._serialized_options = b'\272H\005*\003\030\217N'
+  _globals['_GALLERY'].fields_by_name['year']._serialized_options = b'\272Hx\272\001u\n\nyear.range\022(year is 0 (unknown) or from 1900 to 2200\032=this == uint(0) || (this >= uint(1900) && this <= uint(2200))'
   _globals['_GALLERY'].fields_by_name['month']._loaded_options = None
   _globals['_GALLERY'].fields_by_name['month']._serialized_options = b'\272H\004*\002\030\014'
-  _globals['_GALLERYKIND']._serialized_start=524
-  _globals['_GALLERYKIND']._serialized_end=622
+  _globals['_GALLERYKIND']._serialized_start=640
+  _globals['_GALLERYKIND']._serialized_end=738
   _globals['_GALLERYIMAGE']._serialized_start=85
   _globals['_GALLERYIMAGE']._serialized_end=169
   _globals['_GALLERY']._serialized_start=172
-  _globals['_GALLERY']._serialized_end=522
+  _globals['_GALLERY']._serialized_end=638
 # @@protoc_insertion_point(module_scope)

@@ -107,7 +107,7 @@ class Gallery(message.Message):
     Set by the spider.
     """
     brand: builtins.str
-    """Runway: the house, as written; at most 255 characters. Ignored for street snaps. Set by the spider."""
+    """Runway: the house, as written; at most 128 characters. Ignored for street snaps. Set by the spider."""
     season_code: builtins.str
     """Runway: the season, as written ("FW26", "Fall 2026 Ready-to-Wear"); at most 128 characters.
     Ignored for street snaps. Set by the spider.
@@ -117,9 +117,9 @@ class Gallery(message.Message):
     Ignored for street snaps. Set by the spider.
     """
     city: builtins.str
-    """Street snap: the city, as written; at most 255 characters. Ignored for runways. Set by the spider."""
+    """Street snap: the city, as written; at most 128 characters. Ignored for runways. Set by the spider."""
     year: builtins.int
-    """Street snap: year of the crawl in UTC, taken once per batch. 0 (old spiders) is accepted and takes no
+    """Street snap: year of the crawl in UTC, 1900 to 2200, taken once per batch. 0 (old spiders) is accepted and takes no
     part in the entity check; the editor is asked for it. Ignored for runways. Set by the spider.
     """
     month: builtins.int
