@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x66rontrow/asr/v1/clip.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xae\x02\n\x04\x43lip\x12\n\n\x02id\x18\x01 \x01(\t\x12\x18\n\x10video_project_id\x18\x02 \x01(\t\x12\x10\n\x08position\x18\x03 \x01(\x05\x12\r\n\x05title\x18\x04 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x05 \x01(\t\x12\x0e\n\x06topics\x18\x06 \x03(\t\x12\x10\n\x08start_ms\x18\x07 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x08 \x01(\x03\x12\x11\n\tmedia_key\x18\t \x01(\t\x12\x12\n\nsize_bytes\x18\n \x01(\x03\x12\x0c\n\x04sha1\x18\x0b \x01(\t\x12\r\n\x05width\x18\x0c \x01(\x05\x12\x0e\n\x06height\x18\r \x01(\x05\x12\x13\n\x0b\x64uration_ms\x18\x0e \x01(\x03\x12/\n\x0b\x63reate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x66rontrow/asr/v1/clip.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc5\x02\n\x04\x43lip\x12\n\n\x02id\x18\x01 \x01(\t\x12\x18\n\x10video_project_id\x18\x02 \x01(\t\x12\x10\n\x08position\x18\x03 \x01(\x05\x12\r\n\x05title\x18\x04 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x05 \x01(\t\x12\x0e\n\x06topics\x18\x06 \x03(\t\x12\x10\n\x08start_ms\x18\x07 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x08 \x01(\x03\x12\x11\n\tmedia_key\x18\t \x01(\t\x12\x12\n\nsize_bytes\x18\n \x01(\x03\x12\x0c\n\x04sha1\x18\x0b \x01(\t\x12\r\n\x05width\x18\x0c \x01(\x05\x12\x0e\n\x06height\x18\r \x01(\x05\x12\x13\n\x0b\x64uration_ms\x18\x0e \x01(\x03\x12/\n\x0b\x63reate_time\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rthumbnail_key\x18\x10 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,5 +33,5 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'frontrow.asr.v1.clip_pb2', 
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_CLIP']._serialized_start=81
-  _globals['_CLIP']._serialized_end=383
+  _globals['_CLIP']._serialized_end=406
 # @@protoc_insertion_point(module_scope)

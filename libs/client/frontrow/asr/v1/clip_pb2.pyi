@@ -40,8 +40,11 @@ class Clip(message.Message):
     HEIGHT_FIELD_NUMBER: builtins.int
     DURATION_MS_FIELD_NUMBER: builtins.int
     CREATE_TIME_FIELD_NUMBER: builtins.int
+    THUMBNAIL_KEY_FIELD_NUMBER: builtins.int
     id: builtins.str
-    """UUID, chosen by the slicing worker."""
+    """UUID, chosen by the slicing worker: the same span of the same recording in the same project has the same id, so
+    that a run that resumes another stores nothing twice.
+    """
     video_project_id: builtins.str
     """The project it belongs to."""
     position: builtins.int
@@ -66,6 +69,8 @@ class Clip(message.Message):
     """Height of the picture in pixels; 0: no picture."""
     duration_ms: builtins.int
     """Length of the file in milliseconds, as probed."""
+    thumbnail_key: builtins.str
+    """Object key of a still picture of it (JPEG, at most 480 pixels wide); empty: there is no picture."""
     @builtins.property
     def topics(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Topics it is about, up to 6."""
@@ -92,9 +97,10 @@ class Clip(message.Message):
         height: builtins.int = ...,
         duration_ms: builtins.int = ...,
         create_time: timestamp_pb2.Timestamp | None = ...,
+        thumbnail_key: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "description", b"description", "duration_ms", b"duration_ms", "end_ms", b"end_ms", "height", b"height", "id", b"id", "media_key", b"media_key", "position", b"position", "sha1", b"sha1", "size_bytes", b"size_bytes", "start_ms", b"start_ms", "title", b"title", "topics", b"topics", "video_project_id", b"video_project_id", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "description", b"description", "duration_ms", b"duration_ms", "end_ms", b"end_ms", "height", b"height", "id", b"id", "media_key", b"media_key", "position", b"position", "sha1", b"sha1", "size_bytes", b"size_bytes", "start_ms", b"start_ms", "thumbnail_key", b"thumbnail_key", "title", b"title", "topics", b"topics", "video_project_id", b"video_project_id", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -27,7 +27,7 @@ from frontrow.asr.v1 import clip_pb2 as frontrow_dot_asr_dot_v1_dot_clip__pb2
 from frontrow.asr.v1 import transcript_pb2 as frontrow_dot_asr_dot_v1_dot_transcript__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%frontrow/asr/v1/slicing_service.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1a\x66rontrow/asr/v1/clip.proto\x1a frontrow/asr/v1/transcript.proto\"x\n\x16GetSlicingInputRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\"\x80\x02\n\rSlicingHeader\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x1d.frontrow.asr.v1.SlicingState\x12\x15\n\rcanonical_key\x18\x02 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x12\r\n\x05width\x18\x04 \x01(\x05\x12\x0e\n\x06height\x18\x05 \x01(\x05\x12\x15\n\rspan_start_ms\x18\x06 \x01(\x03\x12\x13\n\x0bspan_end_ms\x18\x07 \x01(\x03\x12\x0e\n\x06prompt\x18\x08 \x01(\t\x12\x10\n\x08keywords\x18\t \x01(\t\x12\x0c\n\x04name\x18\n \x01(\t\x12\x1a\n\x12live_material_name\x18\x0b \x01(\t\"f\n\x0cSlicingBatch\x12.\n\nutterances\x18\x01 \x03(\x0b\x32\x1a.frontrow.asr.v1.Utterance\x12&\n\x06topics\x18\x02 \x03(\x0b\x32\x16.frontrow.asr.v1.Topic\"\x83\x01\n\x17GetSlicingInputResponse\x12\x30\n\x06header\x18\x01 \x01(\x0b\x32\x1e.frontrow.asr.v1.SlicingHeaderH\x00\x12.\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1d.frontrow.asr.v1.SlicingBatchH\x00\x42\x06\n\x04item\"\xc6\x01\n\x10SaveClipsRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x31\n\x05\x63lips\x18\x04 \x03(\x0b\x32\x15.frontrow.asr.v1.ClipB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xf4\x03\x12\x1f\n\x0c\x63lips_source\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\"\x13\n\x11SaveClipsResponse\"\xd2\x01\n\x12\x46\x61ilSlicingRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12-\n\x06reason\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[A-Z][A-Z0-9_]{0,63}$\x12\x1a\n\x07message\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x18\xa0\x8d\x06\x12\x11\n\tretryable\x18\x06 \x01(\x08\"\x15\n\x13\x46\x61ilSlicingResponse*k\n\x0cSlicingState\x12\x1d\n\x19SLICING_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13SLICING_STATE_BEGUN\x10\x01\x12#\n\x1fSLICING_STATE_ALREADY_COMPLETED\x10\x02\x32\xa6\x02\n\x0eSlicingService\x12\x66\n\x0fGetSlicingInput\x12\'.frontrow.asr.v1.GetSlicingInputRequest\x1a(.frontrow.asr.v1.GetSlicingInputResponse0\x01\x12R\n\tSaveClips\x12!.frontrow.asr.v1.SaveClipsRequest\x1a\".frontrow.asr.v1.SaveClipsResponse\x12X\n\x0b\x46\x61ilSlicing\x12#.frontrow.asr.v1.FailSlicingRequest\x1a$.frontrow.asr.v1.FailSlicingResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%frontrow/asr/v1/slicing_service.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1a\x66rontrow/asr/v1/clip.proto\x1a frontrow/asr/v1/transcript.proto\"x\n\x16GetSlicingInputRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\"\xbd\x02\n\rSlicingHeader\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x1d.frontrow.asr.v1.SlicingState\x12\x15\n\rcanonical_key\x18\x02 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x12\r\n\x05width\x18\x04 \x01(\x05\x12\x0e\n\x06height\x18\x05 \x01(\x05\x12\x15\n\rspan_start_ms\x18\x06 \x01(\x03\x12\x13\n\x0bspan_end_ms\x18\x07 \x01(\x03\x12\x0e\n\x06prompt\x18\x08 \x01(\t\x12\x10\n\x08keywords\x18\t \x01(\t\x12\x0c\n\x04name\x18\n \x01(\t\x12\x1a\n\x12live_material_name\x18\x0b \x01(\t\x12\x1c\n\x14speech_before_end_ms\x18\x0c \x01(\x03\x12\x1d\n\x15speech_after_start_ms\x18\r \x01(\x03\"\x96\x01\n\x0cSlicingBatch\x12.\n\nutterances\x18\x01 \x03(\x0b\x32\x1a.frontrow.asr.v1.Utterance\x12&\n\x06topics\x18\x02 \x03(\x0b\x32\x16.frontrow.asr.v1.Topic\x12.\n\nparagraphs\x18\x03 \x03(\x0b\x32\x1a.frontrow.asr.v1.Paragraph\"\x83\x01\n\x17GetSlicingInputResponse\x12\x30\n\x06header\x18\x01 \x01(\x0b\x32\x1e.frontrow.asr.v1.SlicingHeaderH\x00\x12.\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1d.frontrow.asr.v1.SlicingBatchH\x00\x42\x06\n\x04item\"\xc6\x01\n\x10SaveClipsRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x31\n\x05\x63lips\x18\x04 \x03(\x0b\x32\x15.frontrow.asr.v1.ClipB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xf4\x03\x12\x1f\n\x0c\x63lips_source\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\"\x13\n\x11SaveClipsResponse\"\xd2\x01\n\x12\x46\x61ilSlicingRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12-\n\x06reason\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[A-Z][A-Z0-9_]{0,63}$\x12\x1a\n\x07message\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x18\xa0\x8d\x06\x12\x11\n\tretryable\x18\x06 \x01(\x08\"\x15\n\x13\x46\x61ilSlicingResponse*k\n\x0cSlicingState\x12\x1d\n\x19SLICING_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13SLICING_STATE_BEGUN\x10\x01\x12#\n\x1fSLICING_STATE_ALREADY_COMPLETED\x10\x02\x32\xa6\x02\n\x0eSlicingService\x12\x66\n\x0fGetSlicingInput\x12\'.frontrow.asr.v1.GetSlicingInputRequest\x1a(.frontrow.asr.v1.GetSlicingInputResponse0\x01\x12R\n\tSaveClips\x12!.frontrow.asr.v1.SaveClipsRequest\x1a\".frontrow.asr.v1.SaveClipsResponse\x12X\n\x0b\x46\x61ilSlicing\x12#.frontrow.asr.v1.FailSlicingRequest\x1a$.frontrow.asr.v1.FailSlicingResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -60,24 +60,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FAILSLICINGREQUEST'].fields_by_name['reason']._serialized_options = b'\272H\032r\0302\026^[A-Z][A-Z0-9_]{0,63}$'
   _globals['_FAILSLICINGREQUEST'].fields_by_name['message']._loaded_options = None
   _globals['_FAILSLICINGREQUEST'].fields_by_name['message']._serialized_options = b'\272H\006r\004\030\240\215\006'
-  _globals['_SLICINGSTATE']._serialized_start=1226
-  _globals['_SLICINGSTATE']._serialized_end=1333
+  _globals['_SLICINGSTATE']._serialized_start=1336
+  _globals['_SLICINGSTATE']._serialized_end=1443
   _globals['_GETSLICINGINPUTREQUEST']._serialized_start=149
   _globals['_GETSLICINGINPUTREQUEST']._serialized_end=269
   _globals['_SLICINGHEADER']._serialized_start=272
-  _globals['_SLICINGHEADER']._serialized_end=528
-  _globals['_SLICINGBATCH']._serialized_start=530
-  _globals['_SLICINGBATCH']._serialized_end=632
-  _globals['_GETSLICINGINPUTRESPONSE']._serialized_start=635
-  _globals['_GETSLICINGINPUTRESPONSE']._serialized_end=766
-  _globals['_SAVECLIPSREQUEST']._serialized_start=769
-  _globals['_SAVECLIPSREQUEST']._serialized_end=967
-  _globals['_SAVECLIPSRESPONSE']._serialized_start=969
-  _globals['_SAVECLIPSRESPONSE']._serialized_end=988
-  _globals['_FAILSLICINGREQUEST']._serialized_start=991
-  _globals['_FAILSLICINGREQUEST']._serialized_end=1201
-  _globals['_FAILSLICINGRESPONSE']._serialized_start=1203
-  _globals['_FAILSLICINGRESPONSE']._serialized_end=1224
-  _globals['_SLICINGSERVICE']._serialized_start=1336
-  _globals['_SLICINGSERVICE']._serialized_end=1630
+  _globals['_SLICINGHEADER']._serialized_end=589
+  _globals['_SLICINGBATCH']._serialized_start=592
+  _globals['_SLICINGBATCH']._serialized_end=742
+  _globals['_GETSLICINGINPUTRESPONSE']._serialized_start=745
+  _globals['_GETSLICINGINPUTRESPONSE']._serialized_end=876
+  _globals['_SAVECLIPSREQUEST']._serialized_start=879
+  _globals['_SAVECLIPSREQUEST']._serialized_end=1077
+  _globals['_SAVECLIPSRESPONSE']._serialized_start=1079
+  _globals['_SAVECLIPSRESPONSE']._serialized_end=1098
+  _globals['_FAILSLICINGREQUEST']._serialized_start=1101
+  _globals['_FAILSLICINGREQUEST']._serialized_end=1311
+  _globals['_FAILSLICINGRESPONSE']._serialized_start=1313
+  _globals['_FAILSLICINGRESPONSE']._serialized_end=1334
+  _globals['_SLICINGSERVICE']._serialized_start=1446
+  _globals['_SLICINGSERVICE']._serialized_end=1740
 # @@protoc_insertion_point(module_scope)

@@ -89,6 +89,8 @@ class SlicingHeader(message.Message):
     KEYWORDS_FIELD_NUMBER: builtins.int
     NAME_FIELD_NUMBER: builtins.int
     LIVE_MATERIAL_NAME_FIELD_NUMBER: builtins.int
+    SPEECH_BEFORE_END_MS_FIELD_NUMBER: builtins.int
+    SPEECH_AFTER_START_MS_FIELD_NUMBER: builtins.int
     state: SlicingState.ValueType
     """What the begin found."""
     canonical_key: builtins.str
@@ -111,6 +113,10 @@ class SlicingHeader(message.Message):
     """Name of the project."""
     live_material_name: builtins.str
     """Name of the material."""
+    speech_before_end_ms: builtins.int
+    """End of the last utterance before the selection, in milliseconds; 0: there is none."""
+    speech_after_start_ms: builtins.int
+    """Start of the first utterance after the selection, in milliseconds; 0: there is none."""
     def __init__(
         self,
         *,
@@ -125,10 +131,12 @@ class SlicingHeader(message.Message):
         keywords: builtins.str = ...,
         name: builtins.str = ...,
         live_material_name: builtins.str = ...,
+        speech_before_end_ms: builtins.int = ...,
+        speech_after_start_ms: builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["canonical_key", b"canonical_key", "duration_ms", b"duration_ms", "height", b"height", "keywords", b"keywords", "live_material_name", b"live_material_name", "name", b"name", "prompt", b"prompt", "span_end_ms", b"span_end_ms", "span_start_ms", b"span_start_ms", "state", b"state", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["canonical_key", b"canonical_key", "duration_ms", b"duration_ms", "height", b"height", "keywords", b"keywords", "live_material_name", b"live_material_name", "name", b"name", "prompt", b"prompt", "span_end_ms", b"span_end_ms", "span_start_ms", b"span_start_ms", "speech_after_start_ms", b"speech_after_start_ms", "speech_before_end_ms", b"speech_before_end_ms", "state", b"state", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -140,6 +148,7 @@ class SlicingBatch(message.Message):
 
     UTTERANCES_FIELD_NUMBER: builtins.int
     TOPICS_FIELD_NUMBER: builtins.int
+    PARAGRAPHS_FIELD_NUMBER: builtins.int
     @builtins.property
     def utterances(self) -> containers.RepeatedCompositeFieldContainer[transcript_pb2.Utterance]:
         """Utterances that touch the selection, in order."""
@@ -148,15 +157,20 @@ class SlicingBatch(message.Message):
     def topics(self) -> containers.RepeatedCompositeFieldContainer[transcript_pb2.Topic]:
         """Topics that touch the selection, in order."""
 
+    @builtins.property
+    def paragraphs(self) -> containers.RepeatedCompositeFieldContainer[transcript_pb2.Paragraph]:
+        """Paragraphs that touch the selection, in order; all words of a keyword group must be in one of them."""
+
     def __init__(
         self,
         *,
         utterances: abc.Iterable[transcript_pb2.Utterance] | None = ...,
         topics: abc.Iterable[transcript_pb2.Topic] | None = ...,
+        paragraphs: abc.Iterable[transcript_pb2.Paragraph] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["topics", b"topics", "utterances", b"utterances"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["paragraphs", b"paragraphs", "topics", b"topics", "utterances", b"utterances"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

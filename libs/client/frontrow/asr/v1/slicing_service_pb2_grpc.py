@@ -59,7 +59,8 @@ class SlicingServiceServicer:
     """
 
     def GetSlicingInput(self, request, context):
-        """Begin a run and read what it works on: header, then utterances and topics of the selection. Takes effect when the
+        """Begin a run and read what it works on: header, then utterances, topics and
+        paragraphs of the selection. Takes effect when the
         task is the project's current one and the version is newer than any seen; the same call again returns the same.
         Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
         """

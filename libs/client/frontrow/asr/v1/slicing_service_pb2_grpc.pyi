@@ -36,7 +36,8 @@ class SlicingServiceStub:
     @typing.overload
     def __new__(cls, channel: aio.Channel) -> SlicingServiceAsyncStub: ...
     GetSlicingInput: grpc.UnaryStreamMultiCallable[slicing_service_pb2.GetSlicingInputRequest, slicing_service_pb2.GetSlicingInputResponse]
-    """Begin a run and read what it works on: header, then utterances and topics of the selection. Takes effect when the
+    """Begin a run and read what it works on: header, then utterances, topics and
+    paragraphs of the selection. Takes effect when the
     task is the project's current one and the version is newer than any seen; the same call again returns the same.
     Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
     """
@@ -57,7 +58,8 @@ class SlicingServiceAsyncStub(SlicingServiceStub):
 
     def __init__(self, channel: aio.Channel) -> None: ...
     GetSlicingInput: aio.UnaryStreamMultiCallable[slicing_service_pb2.GetSlicingInputRequest, slicing_service_pb2.GetSlicingInputResponse]  # type: ignore[assignment]
-    """Begin a run and read what it works on: header, then utterances and topics of the selection. Takes effect when the
+    """Begin a run and read what it works on: header, then utterances, topics and
+    paragraphs of the selection. Takes effect when the
     task is the project's current one and the version is newer than any seen; the same call again returns the same.
     Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
     """
@@ -81,7 +83,8 @@ class SlicingServiceServicer(metaclass=abc_1.ABCMeta):
         request: slicing_service_pb2.GetSlicingInputRequest,
         context: _ServicerContext,
     ) -> typing.Union[abc.Iterator[slicing_service_pb2.GetSlicingInputResponse], abc.AsyncIterator[slicing_service_pb2.GetSlicingInputResponse]]:
-        """Begin a run and read what it works on: header, then utterances and topics of the selection. Takes effect when the
+        """Begin a run and read what it works on: header, then utterances, topics and
+        paragraphs of the selection. Takes effect when the
         task is the project's current one and the version is newer than any seen; the same call again returns the same.
         Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
         """

@@ -335,9 +335,12 @@ class DownloadMediaRequest(message.Message):
 
     CLIP_ID_FIELD_NUMBER: builtins.int
     RECORDING_FIELD_NUMBER: builtins.int
+    THUMBNAIL_CLIP_ID_FIELD_NUMBER: builtins.int
     OFFSET_FIELD_NUMBER: builtins.int
     clip_id: builtins.str
     """A clip by its id."""
+    thumbnail_clip_id: builtins.str
+    """The still picture of a clip, by the clip's id."""
     offset: builtins.int
     """First byte to read. Default: 0."""
     @builtins.property
@@ -349,13 +352,14 @@ class DownloadMediaRequest(message.Message):
         *,
         clip_id: builtins.str = ...,
         recording: RecordingTarget | None = ...,
+        thumbnail_clip_id: builtins.str = ...,
         offset: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["clip_id", b"clip_id", "recording", b"recording", "target", b"target"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["clip_id", b"clip_id", "recording", b"recording", "target", b"target", "thumbnail_clip_id", b"thumbnail_clip_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["clip_id", b"clip_id", "offset", b"offset", "recording", b"recording", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["clip_id", b"clip_id", "offset", b"offset", "recording", b"recording", "target", b"target", "thumbnail_clip_id", b"thumbnail_clip_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_target: _TypeAlias = typing.Literal["clip_id", "recording"]  # noqa: Y015
+    _WhichOneofReturnType_target: _TypeAlias = typing.Literal["clip_id", "recording", "thumbnail_clip_id"]  # noqa: Y015
     _WhichOneofArgType_target: _TypeAlias = typing.Literal["target", b"target"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_target) -> _WhichOneofReturnType_target | None: ...
 

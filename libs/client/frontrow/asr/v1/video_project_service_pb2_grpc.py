@@ -110,8 +110,8 @@ class VideoProjectServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DownloadMedia(self, request, context):
-        """Read a clip's or a recording's bytes, from an offset. Read only. Errors: NOT_FOUND/CLIP_NOT_FOUND,
-        MATERIAL_NOT_FOUND; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
+        """Read the bytes of a clip, its still picture or a recording, from an offset. Read only. Errors:
+        NOT_FOUND/CLIP_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
         INVALID_ARGUMENT for an offset past the end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

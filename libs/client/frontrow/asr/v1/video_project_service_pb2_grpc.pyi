@@ -49,8 +49,8 @@ class VideoProjectServiceStub:
     ListClips: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.ListClipsRequest, video_project_service_pb2.ListClipsResponse]
     """List a project's clips in order. Read only. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND."""
     DownloadMedia: grpc.UnaryStreamMultiCallable[video_project_service_pb2.DownloadMediaRequest, video_project_service_pb2.DownloadMediaResponse]
-    """Read a clip's or a recording's bytes, from an offset. Read only. Errors: NOT_FOUND/CLIP_NOT_FOUND,
-    MATERIAL_NOT_FOUND; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
+    """Read the bytes of a clip, its still picture or a recording, from an offset. Read only. Errors:
+    NOT_FOUND/CLIP_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
     INVALID_ARGUMENT for an offset past the end.
     """
 
@@ -75,8 +75,8 @@ class VideoProjectServiceAsyncStub(VideoProjectServiceStub):
     ListClips: aio.UnaryUnaryMultiCallable[video_project_service_pb2.ListClipsRequest, video_project_service_pb2.ListClipsResponse]  # type: ignore[assignment]
     """List a project's clips in order. Read only. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND."""
     DownloadMedia: aio.UnaryStreamMultiCallable[video_project_service_pb2.DownloadMediaRequest, video_project_service_pb2.DownloadMediaResponse]  # type: ignore[assignment]
-    """Read a clip's or a recording's bytes, from an offset. Read only. Errors: NOT_FOUND/CLIP_NOT_FOUND,
-    MATERIAL_NOT_FOUND; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
+    """Read the bytes of a clip, its still picture or a recording, from an offset. Read only. Errors:
+    NOT_FOUND/CLIP_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
     INVALID_ARGUMENT for an offset past the end.
     """
 
@@ -134,8 +134,8 @@ class VideoProjectServiceServicer(metaclass=abc_1.ABCMeta):
         request: video_project_service_pb2.DownloadMediaRequest,
         context: _ServicerContext,
     ) -> typing.Union[abc.Iterator[video_project_service_pb2.DownloadMediaResponse], abc.AsyncIterator[video_project_service_pb2.DownloadMediaResponse]]:
-        """Read a clip's or a recording's bytes, from an offset. Read only. Errors: NOT_FOUND/CLIP_NOT_FOUND,
-        MATERIAL_NOT_FOUND; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
+        """Read the bytes of a clip, its still picture or a recording, from an offset. Read only. Errors:
+        NOT_FOUND/CLIP_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
         INVALID_ARGUMENT for an offset past the end.
         """
 
