@@ -1,0 +1,130 @@
+"""The beat: one thread with its own channel renews every lease the worker holds.
+
+A thread, so that work which keeps the event loop busy can't miss a beat; a channel of its own, because an aio
+channel belongs to its loop.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+import grpc
+from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc, work_pb2
+from frontrow.worker.dial import Dial
+from frontrow.worker.leases import LeaseBook, lease_of
+from frontrow.worker.run import Run
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_INTERVAL_SECONDS = 20.0
+CALL_SECONDS = 10.0
+RETRY_SECONDS = 1.0
+# A claim whose answer was lost is given back once it is over 10 s old and absent from two beats in a row.
+BEATS_AFTER_LOST_CLAIM = 3
+LOST_CLAIM_SECONDS = 6.0
+
+OnResult = Callable[[Run, work_pb2.LeaseResult], None]
+
+
+class BeatThread:
+    """Beats at a third of the shortest lease, earlier for a step of progress.
+
+    `on_result` is called in the beat thread for each lease that was lost or shall be cancelled.
+    """
+
+    def __init__(
+        self, dial: Dial, *, worker_id: str, book: LeaseBook, on_result: OnResult, step_seconds: float = 1.0
+    ) -> None:
+        self._dial = dial
+        self._worker_id = worker_id
+        self._book = book
+        self._on_result = on_result
+        self._step_seconds = step_seconds
+        self._interval_seconds = DEFAULT_INTERVAL_SECONDS
+        self._owed = 0
+        self._step = False
+        self._stopped = False
+        self._condition = threading.Condition()
+        self._thread = threading.Thread(target=self._beat_on, name="frontrow-beats", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        with self._condition:
+            self._stopped = True
+            self._condition.notify()
+        self._thread.join()
+
+    def step(self) -> None:
+        """Bring the next beat forward because progress was made."""
+        with self._condition:
+            self._step = True
+            self._condition.notify()
+
+    def claim_lost(self) -> None:
+        """Note that a claim's answer never came: beats are owed even when nothing is held."""
+        with self._condition:
+            self._owed = BEATS_AFTER_LOST_CLAIM
+            self._condition.notify()
+
+    def set_interval(self, seconds: float) -> None:
+        """Take the server's word on how often to beat; a shorter one takes effect at once."""
+        with self._condition:
+            shorter = seconds < self._interval_seconds
+            self._interval_seconds = max(0.05, seconds)
+            if shorter:
+                self._condition.notify()
+
+    def _beat_on(self) -> None:
+        channel = self._dial.sync()
+        stub = task_service_pb2_grpc.TaskServiceStub(channel)
+        last_at, failed = time.monotonic(), False
+        try:
+            while self._wait(last_at, failed=failed):
+                last_at = time.monotonic()
+                if len(self._book) or self._owed:
+                    failed = not self._beat(stub)
+        finally:
+            channel.close()
+
+    def _wait(self, last_at: float, *, failed: bool) -> bool:
+        """Wait until the next beat is due; return False when the thread shall end."""
+        with self._condition:
+            while not self._stopped:
+                gap = self._interval_seconds
+                if self._owed and not len(self._book):
+                    gap = min(gap, LOST_CLAIM_SECONDS)
+                if failed:
+                    gap = min(gap, RETRY_SECONDS)
+                if self._step:
+                    gap = min(gap, self._step_seconds)
+                remaining = last_at + gap - time.monotonic()
+                if remaining <= 0:
+                    self._step = False
+                    return True
+                self._condition.wait(remaining)
+            return False
+
+    def _beat(self, stub: task_service_pb2_grpc.TaskServiceStub) -> bool:
+        runs = self._book.runs()
+        request = task_service_pb2.HeartbeatRequest(
+            worker_id=self._worker_id, leases=[lease_of(run) for run in runs]
+        )
+        try:
+            response = stub.Heartbeat(request, timeout=CALL_SECONDS)
+        except grpc.RpcError as error:
+            _log.warning("worker.beat_failed code=%s", getattr(error, "code", lambda: None)())
+            return False
+        self._owed = max(0, self._owed - 1)
+        if response.HasField("beat_interval"):
+            self.set_interval(response.beat_interval.ToTimedelta().total_seconds())
+        for run, result in zip(runs, response.results, strict=True):
+            if result.outcome != work_pb2.LEASE_OUTCOME_RENEWED or result.cancel_requested:
+                self._on_result(run, result)
+        return True

@@ -1,0 +1,79 @@
+"""Where the task service is, and how to open the two channels a worker needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import grpc.aio
+
+_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.lb_policy_name", "round_robin"),
+    # A server that comes back is found again within a second, not after gRPC's two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 250),
+    ("grpc.min_reconnect_backoff_ms", 250),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    # Without it the beats' channel and the claims' channel would share one connection.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether `address` (host:port) names this machine itself."""
+    host = address.removeprefix("dns:///").rpartition(":")[0]
+    return host in {"localhost", "[::1]"} or host.startswith("127.")
+
+
+@dataclass(frozen=True, slots=True)
+class Dial:
+    """An address with its transport security.
+
+    Loopback needs nothing more. Any other address takes TLS (`credentials`), or plaintext when `plaintext` is
+    set on purpose.
+    """
+
+    address: str
+    credentials: grpc.ChannelCredentials | None = None
+    plaintext: bool = False
+
+    @classmethod
+    def with_files(
+        cls, address: str, *, ca: str = "", cert: str = "", key: str = "", plaintext: bool = False
+    ) -> Dial:
+        """Return a Dial whose TLS material lies in PEM files; with no file at all, as `Dial(address)`."""
+        if not ca:
+            return cls(address, plaintext=plaintext)
+        credentials = grpc.ssl_channel_credentials(
+            root_certificates=Path(ca).read_bytes(),
+            private_key=Path(key).read_bytes() if key else None,
+            certificate_chain=Path(cert).read_bytes() if cert else None,
+        )
+        return cls(address, credentials)
+
+    def _credentials(self) -> grpc.ChannelCredentials | None:
+        if self.credentials is not None:
+            return self.credentials
+        if self.plaintext:
+            return None
+        if is_loopback(self.address):
+            return grpc.local_channel_credentials(grpc.LocalConnectionType.LOCAL_TCP)
+        raise ValueError(
+            f"{self.address} is not on this machine: give credentials, or plaintext=True on purpose"
+        )
+
+    def aio(self) -> grpc.aio.Channel:
+        """Open a channel for the running event loop."""
+        credentials = self._credentials()
+        if credentials is None:
+            return grpc.aio.insecure_channel(self.address, options=_OPTIONS)
+        return grpc.aio.secure_channel(self.address, credentials, options=_OPTIONS)
+
+    def sync(self) -> grpc.Channel:
+        """Open a channel that may be used from any thread."""
+        credentials = self._credentials()
+        if credentials is None:
+            return grpc.insecure_channel(self.address, options=_OPTIONS)
+        return grpc.secure_channel(self.address, credentials, options=_OPTIONS)

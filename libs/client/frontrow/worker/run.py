@@ -1,0 +1,53 @@
+"""One run of a task, as its handler sees it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from frontrow.task.v1 import task_pb2
+from frontrow.worker.outcomes import Outcome
+from google.protobuf import json_format
+
+
+class Run:
+    """A claimed task while its handler works on it."""
+
+    def __init__(self, task: task_pb2.Task, *, on_step: Callable[[], None] | None = None) -> None:
+        self.task = task
+        self.task_id = task.id
+        self.version = task.version
+        self.attempt = task.attempt
+        self.lease_lost = False
+        self.cancel_requested = False
+        self.asyncio_task: asyncio.Task[Outcome] | None = None
+        self._percent = 0
+        self._on_step = on_step
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The task's input as JSON values (numbers are floats, as JSON's are)."""
+        return json_format.MessageToDict(self.task.payload)
+
+    @property
+    def percent(self) -> int:
+        """The progress reported so far, 0–100."""
+        return self._percent
+
+    def progress(self, percent: int) -> None:
+        """Report progress in per cent; it only rises, a lower value is ignored (domain.md 1.5).
+
+        Never blocks and never fails: it is sent with the next beat, and a step brings that beat forward.
+        """
+        percent = max(0, min(100, int(percent)))
+        if percent <= self._percent:
+            return
+        self._percent = percent
+        if self._on_step is not None:
+            self._on_step()
+
+    def interrupt(self) -> None:
+        """Cancel the handler, because the lease is lost or somebody asked to cancel the task."""
+        if self.asyncio_task is not None:
+            self.asyncio_task.cancel()
