@@ -31,7 +31,7 @@ Ended = tuple[Run, work_pb2.FinishItem]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds a worker: slots, the length of a long poll, of a pause after it, and of a run (None: none)."""
+    """What bounds a worker: slots, lengths of a long poll, of a pause after it, of a run (None: none)."""
 
     concurrency: int
     wait_seconds: float

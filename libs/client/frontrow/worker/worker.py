@@ -33,7 +33,7 @@ class Worker:
     """Claims tasks of some types and runs an async handler on each, several at once.
 
     The handler returns `Completed`, `Failed` or `Released`, or raises `TaskFailed` or `Infrastructure`; any
-    other exception is a retryable failure. It is cancelled when its lease is lost or the task shall be cancelled.
+    other exception is a retryable failure. It is cancelled when its lease is lost or on request.
 
     Args:
         target: address of the task service (loopback), or a `Dial` that says how to reach it.
