@@ -120,10 +120,9 @@ async def kill(process: asyncio.subprocess.Process) -> None:
     """Kill a child with its whole process group, if it still runs, and reap it."""
     if process.returncode is not None:
         return
+    # Not process.kill(): it polls, and a child reaped there loses its return code for asyncio.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signals.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        process.kill()
     await asyncio.shield(process.wait())
 
 

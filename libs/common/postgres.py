@@ -106,7 +106,7 @@ class EmbeddedPostgres:
             for stop_signal in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
                 if process.returncode is None:
                     with contextlib.suppress(ProcessLookupError):
-                        process.send_signal(stop_signal)
+                        os.kill(process.pid, stop_signal)  # not send_signal(): it would reap
                 try:
                     await asyncio.wait_for(asyncio.shield(process.wait()), _STOP_SECONDS)
                     break
@@ -170,7 +170,7 @@ class EmbeddedPostgres:
                 return True
             await asyncio.sleep(_POLL_SECONDS)
         if process is not None and process.returncode is None:
-            process.kill()
+            os.kill(process.pid, signal.SIGKILL)
             await process.wait()
         return False
 
