@@ -1,0 +1,158 @@
+"""Open one database for one context: its engine, its transactions, and what its errors mean."""
+
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import sqlalchemy.exc
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
+
+from libs.common.settings import DatabaseSettings
+
+# Classes and codes of SQLSTATE after which the same call may succeed: connection (08), rolled back by
+# another (40: serialization failure, deadlock), resources (53), operator intervention (57, which also
+# holds statement_timeout), a lock not had in time (55P03), idle in transaction too long (25P03).
+_TRANSIENT_CLASSES = ("08", "40", "53", "57")
+_TRANSIENT_CODES = frozenset({"55P03", "25P03"})
+# After a migration each old connection fails once with this 0A000 and plans anew.
+_STALE_PLAN = "InvalidCachedStatementError"
+
+
+def async_url(url: str) -> URL:
+    """Return ``url`` with the asyncpg driver; ``postgresql://`` and ``postgres://`` are accepted.
+
+    Raises ``ValueError`` for another database or driver.
+    """
+    parsed = make_url(url)
+    if parsed.drivername not in {"postgresql+asyncpg", "postgresql", "postgres"}:
+        raise ValueError(
+            f"the database must be postgresql:// or postgresql+asyncpg://, not {parsed.drivername}://"
+        )
+    return parsed.set(drivername="postgresql+asyncpg")
+
+
+def make_engine(settings: DatabaseSettings, application_name: str) -> AsyncEngine:
+    """Make an engine whose pool and timeouts are bounded; it connects at its first use."""
+    connect_args: dict[str, Any] = {
+        "async_creator_fn": _connect,
+        "timeout": settings.pool_timeout_seconds,
+        "command_timeout": settings.command_timeout_seconds,
+        "server_settings": {
+            "application_name": application_name[:63],
+            "statement_timeout": str(settings.statement_timeout_ms),
+            "idle_in_transaction_session_timeout": str(settings.idle_in_transaction_timeout_ms),
+            "timezone": "UTC",
+        },
+    }
+    connect_args["statement_cache_size"] = settings.statement_cache_size
+    connect_args["prepared_statement_cache_size"] = settings.statement_cache_size
+    if settings.statement_cache_size == 0:
+        # behind pgbouncer in transaction mode a name may be taken already on the next connection
+        connect_args["prepared_statement_name_func"] = lambda: f"__frontrow_{uuid4().hex}__"
+    return create_async_engine(
+        async_url(settings.url),
+        pool_size=settings.pool_size,
+        max_overflow=settings.max_overflow,
+        pool_timeout=settings.pool_timeout_seconds,
+        connect_args=connect_args,
+    )
+
+
+async def _connect(*args: Any, **kwargs: Any) -> Any:
+    """Connect, and give "nobody listens there" the SQLSTATE that it lacks.
+
+    A refused port, a missing socket file and a name that does not resolve are plain ``OSError``s,
+    which nobody could tell from a missing file of their own further up.
+    """
+    try:
+        return await asyncpg.connect(*args, **kwargs)
+    except OSError as error:
+        raise asyncpg.exceptions.ClientCannotConnectError(f"cannot reach the database: {error}") from error
+
+
+class Database:
+    """The database of a context: give it to repositories' callers, close it last."""
+
+    def __init__(self, settings: DatabaseSettings, application_name: str) -> None:
+        """Prepare the pool; nothing connects before the first statement.
+
+        ``application_name`` is what ``pg_stat_activity`` shows, e.g. ``frontrow-task``.
+        """
+        self.engine = make_engine(settings, application_name)
+        # expire_on_commit would reload every row read after the commit, one query each
+        self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
+
+    def begin(self) -> AbstractAsyncContextManager[AsyncSession]:
+        """Open one transaction: committed when the block ends, rolled back when it raises.
+
+        No RPC, no sleep and no file access inside: whatever must follow goes to the outbox.
+        """
+        return self._sessions.begin()
+
+    async def close(self) -> None:
+        """Close every connection. Call it when no handler runs any more."""
+        await self.engine.dispose()
+
+
+def _chain(exc: BaseException) -> Iterator[BaseException]:
+    """Yield the error, the driver's error inside it, and what caused each."""
+    pending: list[BaseException | None] = [exc]
+    seen: set[int] = set()
+    while pending:
+        error = pending.pop(0)
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        yield error
+        pending.append(getattr(error, "orig", None))
+        pending.append(error.__cause__)
+
+
+def sqlstate(exc: BaseException) -> str | None:
+    """Return the five characters of SQLSTATE that PostgreSQL gave, or None when it gave none."""
+    for error in _chain(exc):
+        code = getattr(error, "sqlstate", None)
+        if isinstance(code, str) and len(code) == 5:
+            return code
+    return None
+
+
+def constraint_of(exc: BaseException) -> str | None:
+    """Return the name of the constraint or unique index that refused a write (class 23), else None.
+
+    Map a violation by this name and never by its SQLSTATE alone: another unique index of the same
+    table means another fact.
+    """
+    for error in _chain(exc):
+        name = getattr(error, "constraint_name", None)
+        if isinstance(name, str) and name:
+            return name
+    return None
+
+
+def is_transient(exc: BaseException) -> bool:
+    """Tell whether the same call may succeed later: the database is away, busy or just changed."""
+    code = sqlstate(exc)
+    if code is not None and (code[:2] in _TRANSIENT_CLASSES or code in _TRANSIENT_CODES):
+        return True
+    for error in _chain(exc):
+        if _STALE_PLAN in {base.__name__ for base in type(error).__mro__}:
+            return True
+        if isinstance(error, sqlalchemy.exc.TimeoutError):  # no connection of the pool came free
+            return True
+        if isinstance(error, sqlalchemy.exc.DBAPIError) and error.connection_invalidated:
+            return True
+        if code is None and isinstance(error, ConnectionError | TimeoutError):  # reset, command_timeout
+            return True
+    return False
+
+
+def is_bad_data(exc: BaseException) -> bool:
+    """Tell whether a value can never be stored (class 22: too long, NUL, a lone surrogate)."""
+    if isinstance(exc, UnicodeEncodeError):
+        return True
+    code = sqlstate(exc)
+    return code is not None and code.startswith("22")

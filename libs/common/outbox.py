@@ -1,0 +1,261 @@
+"""Calls to another context that must follow a commit: rows written with it, relayed after it.
+
+A servicer enqueues in its own transaction; the relay sends each row when that has committed. A crash
+anywhere leaves the row, so a call may be made more than once and the receiver must take a repeat.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import grpc
+import grpc.aio
+import structlog
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    DateTime,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from libs.common.client import reason_of
+from libs.common.db import Database
+from libs.common.loops import Periodic, backoff_seconds
+
+log = structlog.get_logger(__name__)
+
+Sender = Callable[[bytes], Awaitable[None]]
+OnRejected = Callable[[str, str, bytes, str], Awaitable[None]]
+
+# A call refused with one of these is refused for ever. The rest is the peer's or the network's trouble,
+# a release that is older than ours (UNIMPLEMENTED) or a wrong token included: somebody mends it.
+_PERMANENT = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.ALREADY_EXISTS,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.OUT_OF_RANGE,
+    }
+)
+
+
+class Rejected(Exception):
+    """Raised by a sender whose call can never succeed. The text says why, ``REASON: message``."""
+
+
+def outbox_table(metadata: MetaData) -> Table:
+    """Define the table ``outbox`` in the schema of ``metadata``.
+
+    ``subject`` is the resource whose calls keep their order, ``kind`` names the sender. A row is deleted
+    when it was sent; ``dead_at`` is set when the receiver refused it for good.
+    """
+    table = Table(
+        "outbox",
+        metadata,
+        Column("id", BigInteger, Identity(always=True), primary_key=True),
+        Column("subject", Text, nullable=False),
+        Column("kind", Text, nullable=False),
+        Column("body", LargeBinary, nullable=False),
+        Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+        Column("attempts", Integer, nullable=False, server_default=text("0")),
+        Column("next_attempt_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+        Column("locked_until", DateTime(timezone=True)),
+        Column("last_error", Text, nullable=False, server_default=text("''")),
+        Column("dead_at", DateTime(timezone=True)),
+    )
+    Index("outbox_live_by_subject", table.c.subject, table.c.id, postgresql_where=text("dead_at IS NULL"))
+    return table
+
+
+async def enqueue(session: AsyncSession, table: Table, *, subject: str, kind: str, body: bytes) -> None:
+    """Add a call in the caller's transaction; wake the relay after the commit.
+
+    Rows of one subject are sent in the order of their ids. Two transactions that enqueue for one subject
+    must be ordered already by a lock on what the subject names, which both change anyway.
+    """
+    await session.execute(insert(table).values(subject=subject, kind=kind, body=body))
+
+
+class _Row(NamedTuple):
+    id: int
+    subject: str
+    kind: str
+    body: bytes
+    attempts: int
+
+
+class OutboxRelay:
+    """A loop that sends the outbox of one context; any number may run at once."""
+
+    def __init__(
+        self,
+        database: Database,
+        table: Table,
+        senders: Mapping[str, Sender],
+        *,
+        on_rejected: OnRejected,
+        interval_seconds: float = 1.0,
+        batch: int = 50,
+        lease_seconds: float = 60.0,
+        longest_backoff_seconds: float = 60.0,
+    ) -> None:
+        """Relay the rows of ``table`` by the sender of their kind.
+
+        ``on_rejected(subject, kind, body, reason)`` records in the context that a call was refused for
+        good; ``reason`` is ``REASON: message``. It must take a repeat, and when it fails the row is tried
+        again. ``lease_seconds`` is how long a row stays with a relay that was killed; a call has half of
+        it, so that it has ended before another relay may begin.
+        """
+        self._database = database
+        self._table = table
+        self._senders = dict(senders)
+        self._on_rejected = on_rejected
+        self._batch = batch
+        self._lease_seconds = lease_seconds
+        self._longest_backoff_seconds = longest_backoff_seconds
+        self._loop = Periodic("outbox", interval_seconds, self.relay)
+
+    def wake(self) -> None:
+        """Ask for a pass now: something was enqueued and committed."""
+        self._loop.wake()
+
+    async def start(self) -> None:
+        """Relay what is there, then at each wake and each interval."""
+        await self._loop.start()
+
+    async def stop(self) -> None:
+        """Let the calls in hand end. What is left stays in the table."""
+        await self._loop.stop()
+
+    async def relay(self) -> None:
+        """Send until nothing is due."""
+        while rows := await self._claim():
+            # one row of a subject at a time, so these are all of different subjects
+            outcomes = await asyncio.gather(*map(self._deliver, rows), return_exceptions=True)
+            for failure in outcomes:
+                if failure is not None:  # the outcome could not be written down: the database is away
+                    raise failure
+
+    async def _claim(self) -> list[_Row]:
+        """Lease the oldest live row of each subject that is due, in a transaction of its own."""
+        row, earlier = self._table.alias("o"), self._table.alias("earlier")
+        # a subject whose oldest row waits for its next try has nothing due: that keeps the order
+        head = (
+            select(row.c.id)
+            .where(
+                row.c.dead_at.is_(None),
+                row.c.next_attempt_at <= func.now(),
+                func.coalesce(row.c.locked_until, func.now()) <= func.now(),
+                ~select(literal_column("1"))
+                .select_from(earlier)
+                .where(
+                    earlier.c.subject == row.c.subject, earlier.c.id < row.c.id, earlier.c.dead_at.is_(None)
+                )
+                .exists(),
+            )
+            .order_by(row.c.id)
+            .limit(self._batch)
+            .with_for_update(of=row, skip_locked=True)
+            .cte("head")
+            .prefix_with("MATERIALIZED")
+        )
+        table = self._table
+        claim = (
+            update(table)
+            .where(table.c.id == head.c.id)
+            .values(attempts=table.c.attempts + 1, locked_until=_in_seconds(self._lease_seconds))
+            .returning(table.c.id, table.c.subject, table.c.kind, table.c.body, table.c.attempts)
+        )
+        async with self._database.begin() as session:
+            return [_Row(*found) for found in (await session.execute(claim)).all()]
+
+    async def _deliver(self, row: _Row) -> None:
+        """Make one call with no transaction open, then write down what became of it."""
+        try:
+            await self._send(row)
+        except Rejected as rejected:
+            await self._reject(row, str(rejected))
+        except asyncio.CancelledError:
+            await self._note(row, last_error="stopped while the call was made")
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and the row tried again
+            await self._postpone(row, error)
+        else:
+            await self._forget(row)
+
+    async def _send(self, row: _Row) -> None:
+        sender = self._senders.get(row.kind)
+        if sender is None:  # written by a newer release; one of its relays will take it
+            raise LookupError(f"no sender for outbox rows of kind {row.kind!r}")
+        try:
+            async with asyncio.timeout(self._lease_seconds / 2):
+                await sender(row.body)
+        except grpc.aio.AioRpcError as error:
+            if error.code() in _PERMANENT:
+                raise Rejected(f"{reason_of(error) or error.code().name}: {error.details()}") from error
+            raise
+
+    async def _forget(self, row: _Row) -> None:
+        async with self._database.begin() as session:
+            await session.execute(delete(self._table).where(self._table.c.id == row.id))
+
+    async def _reject(self, row: _Row, reason: str) -> None:
+        try:
+            # before the row is dead: a crash between the two repeats the call and this
+            await self._on_rejected(row.subject, row.kind, row.body, reason)
+        except Exception as error:  # noqa: BLE001 - logged, and the row tried again
+            await self._postpone(row, error)
+            return
+        log.error("outbox.rejected", subject=row.subject, kind=row.kind, outbox_id=row.id, reason=reason)
+        await self._note(row, last_error=reason, dead=True)
+
+    async def _postpone(self, row: _Row, error: Exception) -> None:
+        delay = backoff_seconds(row.attempts, longest=self._longest_backoff_seconds)
+        log.warning(
+            "outbox.postponed",
+            subject=row.subject,
+            kind=row.kind,
+            outbox_id=row.id,
+            attempts=row.attempts,
+            delay_seconds=round(delay, 3),
+            error=repr(error)[:500],
+        )
+        await self._note(row, last_error=repr(error), delay_seconds=delay)
+
+    async def _note(
+        self, row: _Row, *, last_error: str, delay_seconds: float = 0.0, dead: bool = False
+    ) -> None:
+        """Give the row back, unless another relay has leased it since (its attempts have risen)."""
+        change = (
+            update(self._table)
+            .where(self._table.c.id == row.id, self._table.c.attempts == row.attempts)
+            .values(
+                locked_until=None,
+                last_error=last_error[:4000].replace("\x00", ""),
+                next_attempt_at=_in_seconds(delay_seconds),
+                **({"dead_at": func.now()} if dead else {}),
+            )
+        )
+        async with self._database.begin() as session:
+            await session.execute(change)
+
+
+def _in_seconds(seconds: float) -> ColumnElement[datetime]:
+    return func.now() + timedelta(seconds=seconds)
