@@ -1,0 +1,160 @@
+"""Serve one context by gRPC: how it starts, and in which order it stops."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+import structlog
+from grpc_reflection.v1alpha import reflection
+
+from libs.common.client import MAX_MESSAGE_BYTES, MAX_METADATA_BYTES
+from libs.common.credentials import server_credentials
+from libs.common.health import SERVICE_NAME as HEALTH_NAME
+from libs.common.health import Health
+from libs.common.interceptors import context, deadline, errors, telemetry
+from libs.common.interceptors.inflight import InFlight
+from libs.common.interceptors.pipeline import Pipeline
+from libs.common.interceptors.validate import RequestValidator
+from libs.common.loops import Loop
+from libs.common.mounted import Mounted
+from libs.common.settings import TransportSettings
+from libs.common.telemetry import Telemetry
+
+log = structlog.get_logger(__name__)
+
+OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.so_reuseport", 0),  # else a second server shares the port in silence and takes half of the calls
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 30_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.keepalive_time_ms", 120_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.max_connection_age_ms", 600_000),  # clients come back and find new servers
+    ("grpc.max_connection_age_grace_ms", 6 * 3_600_000),  # a long upload or watch isn't cut for it
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_metadata_size", MAX_METADATA_BYTES),
+)
+
+_DRAIN_SECONDS = 10.0
+"""How long handlers may take to leave once cancelled, before what they use is closed all the same."""
+
+_running: set[ContextServer] = set()
+"""Servers between start and stop: gRPC shuts down a server that nobody refers to."""
+
+
+class AddressInUse(OSError):
+    """Refuse to start on an address that can't be bound."""
+
+
+class ContextServer:
+    """Serve one context. `name` is the last part of its ErrorInfo domain, `frontrow.<name>`."""
+
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        mounted: Mounted,
+        *,
+        transport: TransportSettings | None = None,
+        max_concurrent_rpcs: int | None = None,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self.name = name
+        self.health = Health(mounted.service_names)
+        self._address = address
+        self._mounted = mounted
+        self._transport = transport or TransportSettings()
+        self._max_concurrent_rpcs = max_concurrent_rpcs or self._transport.max_concurrent_rpcs
+        self._telemetry = telemetry or Telemetry()
+        self._in_flight = InFlight()
+        self._server: grpc.aio.Server | None = None
+        self._started: list[Loop] = []
+        self._stopped: asyncio.Task[None] | None = None
+
+    async def start(self) -> str:
+        """Bind, serve, start the loops, then report SERVING; return the address with the port that was bound.
+
+        Raises:
+            AddressInUse: another process has the port.
+            InsecureTransport: the address needs TLS or a permission.
+        """
+        self._server = self._build()
+        try:
+            bound = self._bind(self._server)
+            await self._server.start()
+            _running.add(self)
+            for loop in self._mounted.loops:
+                self._started.append(loop)
+                await loop.start()
+        except BaseException:
+            await self.stop(grace_seconds=0)
+            raise
+        self.health.set_serving(True)
+        log.info("server.started", server=self.name, address=bound)
+        return bound
+
+    async def stop(self, grace_seconds: float = 5.0) -> None:
+        """Stop in order: health, watches, calls (within the grace), their handlers, loops, then `close`.
+
+        A second call waits for the first; a cancelled caller doesn't interrupt it.
+        """
+        if self._stopped is None:
+            self._stopped = asyncio.create_task(self._stop(grace_seconds), name=f"stop-{self.name}")
+        await asyncio.shield(self._stopped)
+
+    async def _stop(self, grace_seconds: float) -> None:
+        log.info("server.stopping", server=self.name, calls=len(self._in_flight.methods))
+        try:
+            self.health.stop()
+            self._mounted.on_stopping()
+            if self._server is not None:
+                await self._server.stop(grace_seconds)
+            if not await self._in_flight.drained(_DRAIN_SECONDS):
+                log.error("server.handlers_stuck", server=self.name, methods=self._in_flight.methods)
+            for loop in reversed(self._started):
+                await self._stop_loop(loop)
+        finally:
+            await self._mounted.close()
+            _running.discard(self)
+        log.info("server.stopped", server=self.name)
+
+    async def _stop_loop(self, loop: Loop) -> None:
+        try:
+            await loop.stop()
+        except Exception:
+            log.exception("loop.stop_failed", server=self.name, loop=type(loop).__name__)
+
+    def _build(self) -> grpc.aio.Server:
+        steps = [
+            self._in_flight.tracked,
+            telemetry.observing(self._telemetry),
+            context.identified,
+            errors.mapping(f"frontrow.{self.name}"),
+            deadline.limiting(self._mounted.long_polls),
+        ]
+        server = grpc.aio.server(
+            interceptors=[Pipeline(steps, RequestValidator())],
+            options=OPTIONS,
+            maximum_concurrent_rpcs=self._max_concurrent_rpcs,
+        )
+        self._mounted.register(server)
+        self.health.register(server)
+        names = (*self._mounted.service_names, HEALTH_NAME, reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, server)
+        return server
+
+    def _bind(self, server: grpc.aio.Server) -> str:
+        credentials = server_credentials(self._address, self._transport)
+        try:
+            if credentials is None:
+                port = server.add_insecure_port(self._address)
+            else:
+                port = server.add_secure_port(self._address, credentials)
+        except RuntimeError as error:
+            raise AddressInUse(
+                f"can't listen on {self._address}: another process has the port, "
+                "or the address isn't this machine's"
+            ) from error
+        host, colon, _ = self._address.rpartition(":")
+        return self._address if self._address.startswith("unix:") else f"{host}{colon}{port}"

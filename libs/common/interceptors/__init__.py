@@ -1,0 +1,1 @@
+"""Handle once what surrounds every call: errors, limits, validation, identity, telemetry."""

@@ -1,0 +1,74 @@
+"""Turn whatever a handler raises into what the client may know.
+
+The step waits until the handler has left its own blocks (sessions closed, locks freed) and only then aborts
+the call: an abort inside the handler would answer the client before the rollback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import grpc
+import structlog
+from google.rpc import status_pb2  # type: ignore[import-untyped]
+from grpc_status import rpc_status
+
+from libs.common import ids, statuses
+from libs.common.errors import DomainError
+from libs.common.interceptors import failures
+from libs.common.interceptors.call import ServedCall, Step
+
+log = structlog.get_logger(__name__)
+
+
+def mapping(domain: str) -> Step:
+    """Return the step for a server whose ErrorInfo domain is `domain` (`frontrow.task`)."""
+
+    def step(call: ServedCall) -> AbstractAsyncContextManager[None]:
+        return _mapped(call, domain)
+
+    return step
+
+
+@asynccontextmanager
+async def _mapped(call: ServedCall, domain: str) -> AsyncIterator[None]:
+    try:
+        yield
+    except grpc.aio.AbortError:
+        call.code = call.context.code() or grpc.StatusCode.UNKNOWN
+        raise
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling() > 0:
+            call.code = grpc.StatusCode.CANCELLED
+            raise  # gRPC's own: the client went away, its deadline passed, or the server stops
+        await _abort(call, _internal(call, error))
+    except Exception as error:  # noqa: BLE001  # the outermost boundary: nothing may pass it unmapped
+        refusal = failures.as_domain_error(error)
+        if refusal is None:
+            await _abort(call, _internal(call, error))
+        else:
+            _note(call, refusal, error)
+            await _abort(call, statuses.to_status(refusal, domain))
+
+
+async def _abort(call: ServedCall, status: status_pb2.Status) -> None:
+    told = rpc_status.to_status(status)
+    call.code = told.code
+    await call.context.abort(told.code, told.details, told.trailing_metadata)
+
+
+def _internal(call: ServedCall, error: BaseException) -> status_pb2.Status:
+    """Log the whole error under an id and tell the client the id alone."""
+    error_id = str(ids.uuid7())
+    log.error("rpc.failed", method=call.method, error_id=error_id, exc_info=error)
+    return status_pb2.Status(code=grpc.StatusCode.INTERNAL.value[0], message=f"internal error {error_id}")
+
+
+def _note(call: ServedCall, refusal: DomainError, error: BaseException) -> None:
+    if refusal is error:
+        log.info("rpc.refused", method=call.method, reason=refusal.reason)
+    else:
+        log.warning("rpc.unavailable", method=call.method, reason=refusal.reason, exc_info=error)

@@ -1,0 +1,46 @@
+"""Recognise the failures of the database and of other services for what they mean to a caller."""
+
+from __future__ import annotations
+
+import grpc
+
+from libs.common import db
+from libs.common.errors import (
+    DatabaseUnavailable,
+    DeadlineExceeded,
+    DomainError,
+    InvalidArgument,
+    PeerUnavailable,
+)
+
+_RETRY_SECONDS = 1.0
+
+
+def as_domain_error(error: BaseException) -> DomainError | None:
+    """Return the refusal an error stands for, None when it is a defect of ours.
+
+    A database that is away, busy or just changed: the same call may succeed soon. A value it can't hold
+    (class 22): the request is at fault. A service that can't be reached or is too slow, met by a handler that
+    didn't deal with it, stays that.
+    """
+    if isinstance(error, DomainError):
+        return error
+    if isinstance(error, grpc.aio.AioRpcError):
+        return _of_peer(error)
+    if db.is_transient(error):
+        return DatabaseUnavailable(
+            "the database can't serve this call now; try again", retry_delay_seconds=_RETRY_SECONDS
+        )
+    if db.is_bad_data(error):
+        return InvalidArgument("a value is outside of what can be stored; check ranges and texts")
+    return None
+
+
+def _of_peer(error: grpc.aio.AioRpcError) -> DomainError | None:
+    if error.code() is grpc.StatusCode.UNAVAILABLE:
+        return PeerUnavailable(
+            "a service this call needs can't be reached now; try again", retry_delay_seconds=_RETRY_SECONDS
+        )
+    if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return DeadlineExceeded("a service this call needs did not answer in time")
+    return None

@@ -1,0 +1,52 @@
+"""Describe what a context puts on its server; the one seam between a context and how it is served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import grpc
+
+from libs.common.loops import Loop
+
+
+class Stopping:
+    """Tell watches and long polls that the server stops; `mount` makes one and sets it in `on_stopping`."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        """Begin to stop."""
+        self._event.set()
+
+    def is_set(self) -> bool:
+        """Tell whether the server stops."""
+        return self._event.is_set()
+
+    async def wait(self) -> None:
+        """Return when the server stops."""
+        await self._event.wait()
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """Hold what a context puts on its server.
+
+    `register` adds the servicers, `service_names` are their full names (for health and reflection), `loops`
+    run from after the start until after the last handler, `close` releases what they all stand on (channels,
+    then the engine). `on_stopping` ends watches and long polls at the beginning of a stop. `long_polls` names
+    the unary methods (`/package.Service/Method`) that may take longer than 30 s without a client's deadline.
+    """
+
+    register: Callable[[grpc.aio.Server], None]
+    service_names: tuple[str, ...]
+    loops: Sequence[Loop]
+    close: Callable[[], Awaitable[None]]
+    on_stopping: Callable[[], None] = _nothing
+    long_polls: Collection[str] = ()

@@ -1,0 +1,62 @@
+"""Run one context as a process: signals, telemetry, a clear word when it can't start, a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+
+import structlog
+from pydantic import ValidationError
+
+from libs.common import telemetry
+from libs.common.context_server import AddressInUse, ContextServer
+from libs.common.mounted import Mounted, Stopping
+from libs.common.settings import TelemetrySettings, TransportSettings
+
+__all__ = ["AddressInUse", "ContextServer", "Mounted", "Stopping", "run"]
+
+log = structlog.get_logger(__name__)
+
+Mount = Callable[[], Awaitable[tuple[str, Mounted]]]
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(name: str, mount: Mount) -> int:
+    """Serve what `mount` returns (address, Mounted) until SIGTERM or SIGINT; return the exit status.
+
+    The first signal stops gracefully, a second one ends the process at once.
+    """
+    try:
+        telemetry.configure(TelemetrySettings(), f"frontrow-{name}")
+        asyncio.run(_serve(name, mount))
+    except ValidationError as error:
+        sys.stderr.write(f"{name}: settings are wrong: {error}\n")
+        return 2
+    except Exception as error:
+        log.exception("server.failed", server=name)
+        sys.stderr.write(f"{name}: {error}\n")
+        return 1
+    finally:
+        telemetry.shut_down()
+    return 0
+
+
+async def _serve(name: str, mount: Mount) -> None:
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def ask() -> None:
+        asked.set()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)  # the next one does what it does by default
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, ask)
+    address, mounted = await mount()
+    server = ContextServer(name, address, mounted, transport=TransportSettings())
+    await server.start()
+    await asked.wait()
+    await server.stop()

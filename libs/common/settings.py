@@ -1,0 +1,101 @@
+"""Hold the settings every process shares; only `__main__` and the command line read the environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class DatabaseSettings(BaseSettings):
+    """Say where PostgreSQL is and how much of it one process may use."""
+
+    model_config = SettingsConfigDict(env_prefix="FRONTROW_DATABASE_", frozen=True)
+
+    url: str = Field(description="postgresql://user:password@host/name, with +asyncpg or without")
+    pool_size: int = Field(default=5, ge=1, le=100, description="connections kept open")
+    max_overflow: int = Field(default=5, ge=0, le=100, description="connections beyond those under load")
+    pool_timeout_seconds: float = Field(default=3.0, gt=0, le=60, description="wait for a free connection")
+    command_timeout_seconds: float = Field(default=30.0, gt=0, le=600, description="limit of a statement")
+    statement_timeout_ms: int = Field(default=30_000, ge=0, description="limit kept by the server, 0 = none")
+    idle_in_transaction_timeout_ms: int = Field(default=60_000, ge=0, description="0 = never")
+    statement_cache_size: int = Field(default=100, ge=0, description="0 behind pgbouncer in transaction mode")
+
+    @field_validator("url")
+    @classmethod
+    def _name_the_driver(cls, url: str) -> str:
+        scheme, separator, rest = url.partition("://")
+        if scheme in {"postgresql", "postgres"}:
+            return f"postgresql+asyncpg{separator}{rest}"
+        if scheme != "postgresql+asyncpg":
+            raise ValueError("must begin with postgresql:// or postgresql+asyncpg://")
+        return url
+
+
+class TransportSettings(BaseSettings):
+    """Say how calls travel. Loopback needs nothing; any other address TLS or the loud plaintext setting."""
+
+    model_config = SettingsConfigDict(env_prefix="FRONTROW_", frozen=True)
+
+    tls_cert: Path | None = Field(default=None, description="PEM chain a server shows")
+    tls_key: Path | None = Field(default=None, description="PEM key of tls_cert")
+    tls_ca: Path | None = Field(default=None, description="PEM roots a client trusts; none = the system's")
+    insecure_plaintext: bool = Field(default=False, description="allow plaintext beyond loopback, loudly")
+    max_concurrent_rpcs: int = Field(
+        default=1000, ge=1, description="calls one server runs at once, long polls and streams included"
+    )
+
+
+class PeerSettings(BaseSettings):
+    """Say where the other servers are, as host:port or any gRPC target."""
+
+    model_config = SettingsConfigDict(env_prefix="FRONTROW_", frozen=True)
+
+    ingest_address: str = "127.0.0.1:7101"
+    review_address: str = "127.0.0.1:7102"
+    asr_address: str = "127.0.0.1:7103"
+    task_address: str = "127.0.0.1:7104"
+
+
+class StoreSettings(BaseSettings):
+    """Say where objects are kept."""
+
+    model_config = SettingsConfigDict(env_prefix="FRONTROW_", frozen=True)
+
+    object_store: str = Field(
+        default="var/objects", description="a path, file://path or s3://bucket/prefix?endpoint=https://host"
+    )
+
+
+class TelemetrySettings(BaseSettings):
+    """Say what a process reports about itself."""
+
+    model_config = SettingsConfigDict(env_prefix="FRONTROW_", frozen=True)
+
+    log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
+    otlp_endpoint: str | None = Field(default=None, description="OTLP/gRPC collector, as http://host:4317")
+    metric_interval_seconds: float = Field(default=15.0, gt=0, description="between two pushes of metrics")
+
+
+@dataclass(frozen=True)
+class CommonSettings:
+    """Bundle what every mount takes beside its context's own settings; built once, by a `__main__`."""
+
+    database: DatabaseSettings
+    transport: TransportSettings
+    peers: PeerSettings
+    store: StoreSettings
+    telemetry: TelemetrySettings
+
+    @classmethod
+    def from_environment(cls) -> CommonSettings:
+        """Read every part from FRONTROW_* variables. Raises ValidationError naming what is wrong."""
+        return cls(
+            database=DatabaseSettings(),  # type: ignore[call-arg]  # the url comes from the environment
+            transport=TransportSettings(),
+            peers=PeerSettings(),
+            store=StoreSettings(),
+            telemetry=TelemetrySettings(),
+        )

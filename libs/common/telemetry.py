@@ -1,0 +1,132 @@
+"""Report what a process does: JSON log events with trace ids, spans, and the counters of its calls."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+from opentelemetry import metrics, trace
+from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from libs.common.settings import TelemetrySettings
+
+_SCOPE = "frontrow"
+_SECOND_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Telemetry:
+    """Hold the tracer and the instruments of calls; without providers of its own it uses the process's.
+
+    Instruments: a histogram `rpc.<side>.duration` in seconds and a counter `rpc.<side>.calls`, both labelled
+    with the full method name and the status code.
+    """
+
+    def __init__(
+        self,
+        tracers: trace.TracerProvider | None = None,
+        meters: metrics.MeterProvider | None = None,
+    ) -> None:
+        self.tracer = (tracers or trace.get_tracer_provider()).get_tracer(_SCOPE)
+        meter = (meters or metrics.get_meter_provider()).get_meter(_SCOPE)
+        self._durations = {
+            side: meter.create_histogram(
+                f"rpc.{side}.duration",
+                unit="s",
+                description="time from the start of a call to its end",
+                explicit_bucket_boundaries_advisory=_SECOND_BUCKETS,
+            )
+            for side in ("server", "client")
+        }
+        self._calls = {
+            side: meter.create_counter(f"rpc.{side}.calls", unit="{call}", description="calls that ended")
+            for side in ("server", "client")
+        }
+
+    def record(self, side: str, method: str, code: str, seconds: float) -> None:
+        """Count one ended call; `side` is `server` or `client`."""
+        labels = {"method": method, "code": code}
+        self._durations[side].record(seconds, labels)
+        self._calls[side].add(1, labels)
+
+
+def configure(settings: TelemetrySettings, service_name: str) -> None:
+    """Set up logs, traces and metrics of this process; called once, by `__main__`.
+
+    Without an OTLP endpoint nothing leaves the process, but spans still have ids, so that the log lines of
+    one call can be found together.
+    """
+    configure_logging(settings.log_level)
+    resource = Resource.create({"service.name": service_name, "service.namespace": "frontrow"})
+    tracers = TracerProvider(resource=resource)
+    readers = []
+    if settings.otlp_endpoint:
+        insecure = settings.otlp_endpoint.startswith("http://")
+        tracers.add_span_processor(
+            BatchSpanProcessor(OTLPSpanExporter(endpoint=settings.otlp_endpoint, insecure=insecure))
+        )
+        readers.append(
+            PeriodicExportingMetricReader(
+                OTLPMetricExporter(endpoint=settings.otlp_endpoint, insecure=insecure),
+                export_interval_millis=settings.metric_interval_seconds * 1000,
+            )
+        )
+    trace.set_tracer_provider(tracers)
+    metrics.set_meter_provider(MeterProvider(readers, resource=resource))
+
+
+def shut_down() -> None:
+    """Send what is still held back; called once, at the end of the process."""
+    for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):
+        stop = getattr(provider, "shutdown", None)
+        if stop is not None:
+            stop()
+
+
+def configure_logging(level: str = "INFO") -> None:
+    """Write every log line, those of libraries too, as one JSON object on stderr."""
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _add_trace_ids,
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(ensure_ascii=False),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level)
+
+
+def _add_trace_ids(
+    _logger: Any, _name: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    span = trace.get_current_span().get_span_context()
+    if span.is_valid:
+        event["trace_id"] = trace.format_trace_id(span.trace_id)
+        event["span_id"] = trace.format_span_id(span.span_id)
+    return event
