@@ -67,6 +67,8 @@ class EmbeddedPostgres:
     async def start(self) -> str:
         """Start the server and return its URL (``postgresql://frontrow@/frontrow?host=…``).
 
+        Called again after the server ended by itself, it starts on the same socket: the URL stays.
+
         Must be called in the main thread: the death signal belongs to the thread that starts the child.
         Raises PostgresUnavailable with what to do about it.
         """
@@ -80,8 +82,9 @@ class EmbeddedPostgres:
         if major is None:
             await _initialise(cluster, binaries, account)
         _write_access_rules(cluster, account)
-        _remove_old_socket_folder(cluster)
-        self._sockets = _make_socket_folder(account)
+        if self._sockets is None:
+            _remove_old_socket_folder(cluster)
+            self._sockets = _make_socket_folder(account)
         (cluster / "socket_folder").write_text(str(self._sockets))
         await self._launch(cluster, binaries, account)
         await self._ensure_database()

@@ -1,0 +1,120 @@
+"""All contexts and all workers in one process, started and stopped in the order they need one another.
+
+They call each other over loopback with the same stubs as on separate machines.
+"""
+
+import asyncio
+import dataclasses
+from collections.abc import Callable
+
+import structlog
+
+from libs.common import migrate
+from libs.common.loops import Loop
+from libs.common.server import ContextServer, Mounted
+from libs.common.settings import CommonSettings
+
+log = structlog.get_logger(__name__)
+
+CONTEXTS = ("task", "review", "asr", "ingest")
+"""In start order: each context calls only those before it."""
+
+_FREE_PORT = "127.0.0.1:0"
+_CLOSED_FOR_CONTEXT_SECONDS = 5.0
+
+
+class Composition:
+    """Four servers and three workers. `ephemeral_ports` ignores the configured listen addresses."""
+
+    def __init__(
+        self, common: CommonSettings, *, workers: bool = True, ephemeral_ports: bool = False
+    ) -> None:
+        self._common = common
+        self._with_workers = workers
+        self._ephemeral_ports = ephemeral_ports
+        self._servers: list[ContextServer] = []
+        self._workers: list[Loop] = []
+
+    async def start(self) -> dict[str, str]:
+        """Migrate and start every context, then the workers; return each context's bound address."""
+        for name in CONTEXTS:
+            await migrate.upgrade(self._common.database.url, name)
+        addresses: dict[str, str] = {}
+        for name in CONTEXTS:
+            listen, mounted = await _mount(name, self._common)
+            address = _FREE_PORT if self._ephemeral_ports else listen
+            server = ContextServer(name, address, mounted, transport=self._common.transport)
+            self._servers.append(server)
+            addresses[name] = await server.start()
+            self._learn_address(name, addresses[name], configured=listen)
+        if self._with_workers:
+            for build in _worker_builders():
+                worker = build(self._common)
+                self._workers.append(worker)
+                await worker.start()
+        return addresses
+
+    async def stop(self, grace_seconds: float = _CLOSED_FOR_CONTEXT_SECONDS) -> None:
+        """Stop the workers, which give back what they hold, then the servers from last to first."""
+        ended = await asyncio.gather(*(worker.stop() for worker in self._workers), return_exceptions=True)
+        for outcome in ended:
+            if isinstance(outcome, Exception):
+                log.error("worker.stop_failed", error=str(outcome))
+        for server in reversed(self._servers):
+            await server.stop(grace_seconds)
+
+    def _learn_address(self, name: str, bound: str, *, configured: str) -> None:
+        """Let later mounts call the context where it really listens (a chosen port, loopback for 0.0.0.0)."""
+        host, _, port = bound.rpartition(":")
+        reachable = f"127.0.0.1:{port}" if host in ("0.0.0.0", "[::]") else bound  # noqa: S104  (compared)
+        peers = self._common.peers.model_copy(update={f"{name}_address": reachable})
+        self._common = dataclasses.replace(self._common, peers=peers)
+        log.info("context.listening", server=name, address=bound, configured=configured)
+
+
+async def _mount(name: str, common: CommonSettings) -> tuple[str, Mounted]:
+    """Mount one context; return its configured listen address and what goes on its server.
+
+    Each context is imported only here: the order of imports is the order of starts.
+    """
+    match name:
+        case "task":
+            from services.task.mount import mount as mount_task
+            from services.task.settings import TaskSettings
+
+            task = TaskSettings()
+            return task.listen, await mount_task(task, common)
+        case "review":
+            from services.review.mount import mount as mount_review
+            from services.review.settings import ReviewSettings
+
+            review = ReviewSettings()
+            return review.listen, await mount_review(review, common)
+        case "asr":
+            from services.asr.mount import mount as mount_asr
+            from services.asr.settings import AsrSettings
+
+            asr = AsrSettings()
+            return asr.listen, await mount_asr(asr, common)
+        case _:
+            from services.ingest.mount import mount as mount_ingest
+            from services.ingest.settings import IngestSettings
+
+            ingest = IngestSettings()
+            return ingest.listen, await mount_ingest(ingest, common)
+
+
+def _worker_builders() -> tuple[Callable[[CommonSettings], Loop], ...]:
+    """Return what builds each worker from the settings, which know all addresses by now."""
+    from services.asr.slicing.mount import build_worker as build_slicing
+    from services.asr.slicing.settings import SlicingWorkerSettings
+    from services.asr.worker.mount import build_worker as build_asr
+    from services.asr.worker.settings import AsrWorkerSettings
+    from services.ingest.worker.mount import build_worker as build_ingest
+    from services.ingest.worker.settings import IngestWorkerSettings
+
+    return (
+        lambda common: build_ingest(IngestWorkerSettings(), common),
+        lambda common: build_asr(AsrWorkerSettings(), common),
+        lambda common: build_slicing(SlicingWorkerSettings(), common),
+    )

@@ -1,0 +1,46 @@
+"""Settings of the one process that holds everything: where its data lies, and what it runs."""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from libs.common.settings import (
+    CommonSettings,
+    DatabaseSettings,
+    PeerSettings,
+    StoreSettings,
+    TelemetrySettings,
+    TransportSettings,
+)
+
+
+class ProcessSettings(BaseSettings):
+    """What `python -m services` reads beside the settings of its parts (FRONTROW_...)."""
+
+    model_config = SettingsConfigDict(env_prefix="FRONTROW_", frozen=True, extra="ignore")
+
+    data_dir: Path = Field(Path("var/data"), description="Database, objects and state of this instance.")
+    database_url: str = Field(
+        "", description="postgresql://...; empty: an embedded PostgreSQL in the data folder."
+    )
+    object_store: str = Field(
+        "", description="Path or s3://bucket/prefix; empty: a folder in the data folder."
+    )
+    workers: bool = Field(True, description="Run the ingest, transcription and slicing workers here, too.")
+    log_file: Path | None = Field(None, description="Where log lines go; none: standard error.")
+    ephemeral_ports: bool = Field(
+        False, description="Listen on free loopback ports; the ready line names them."
+    )
+
+
+def common_settings(process: ProcessSettings, database_url: str) -> CommonSettings:
+    """Compose the settings that every context takes; the database is known only once it runs."""
+    store = process.object_store or str(process.data_dir.absolute() / "objects")
+    return CommonSettings(
+        database=DatabaseSettings(url=database_url),
+        transport=TransportSettings(),
+        peers=PeerSettings(),
+        store=StoreSettings(object_store=store),
+        telemetry=TelemetrySettings(),
+    )
