@@ -1,8 +1,8 @@
 """Run everything in one process: `python -m services`, or `frontrow up`.
 
-An embedded PostgreSQL (unless FRONTROW_DATABASE_URL names one), four servers, all workers. One ready line with
-the addresses goes to stdout. SIGINT and SIGTERM stop cleanly, a second one at once; after `kill -9` nothing of
-ours is left, and the next start works on the same data.
+An embedded PostgreSQL (unless FRONTROW_DATABASE_URL names one), four servers, all workers. One ready line
+with the addresses goes to stdout. SIGINT and SIGTERM stop cleanly, a second one at once; after `kill -9`
+nothing of ours is left, and the next start works on the same data.
 """
 
 import asyncio
@@ -100,15 +100,15 @@ def _listen_for_signals() -> asyncio.Event:
 
 
 async def _keep_running(postgres: EmbeddedPostgres) -> None:
-    """Start PostgreSQL again, on the same socket, whenever it ends by itself; calls fail meanwhile and recover."""
+    """Start PostgreSQL again on the same socket whenever it ends by itself; calls recover."""
     while True:
         returncode = await postgres.wait()
         log.error("postgres.ended", returncode=returncode)
         try:
             await postgres.start()
             log.info("postgres.restarted")
-        except PostgresUnavailable as error:
-            log.error("postgres.restart_failed", error=str(error))
+        except PostgresUnavailable:
+            log.exception("postgres.restart_failed")
             await asyncio.sleep(1)
 
 
