@@ -24,17 +24,17 @@ class ProcessSettings(BaseSettings):
         default=Path("var/data"), description="Database, objects and state of this instance."
     )
     database_url: str = Field(
-        "", description="postgresql://...; empty: an embedded PostgreSQL in the data folder."
+        default="", description="postgresql://...; empty: an embedded PostgreSQL in the data folder."
     )
     object_store: str = Field(
-        "", description="Path or s3://bucket/prefix; empty: a folder in the data folder."
+        default="", description="Path or s3://bucket/prefix; empty: a folder in the data folder."
     )
     workers: bool = Field(
         default=True, description="Run the ingest, transcription and slicing workers here, too."
     )
     log_file: Path | None = Field(default=None, description="Where log lines go; none: standard error.")
     ephemeral_ports: bool = Field(
-        False, description="Listen on free loopback ports; the ready line names them."
+        default=False, description="Listen on free loopback ports; the ready line names them."
     )
 
 
