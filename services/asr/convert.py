@@ -5,21 +5,21 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from frontrow.asr.v1 import live_material_pb2, live_material_service_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy import Row
 
-from frontrow.asr.v1 import live_material_pb2, live_material_service_pb2
 from libs.common.errors import InvalidArgument
 from services.asr.states import AsrStatus
 
-ASR_STATUS: Mapping[str, live_material_pb2.AsrStatus] = {
+ASR_STATUS: Mapping[str, live_material_pb2.AsrStatus.ValueType] = {
     AsrStatus.NONE: live_material_pb2.ASR_STATUS_NONE,
     AsrStatus.PENDING: live_material_pb2.ASR_STATUS_PENDING,
     AsrStatus.PROCESSING: live_material_pb2.ASR_STATUS_PROCESSING,
     AsrStatus.COMPLETED: live_material_pb2.ASR_STATUS_COMPLETED,
     AsrStatus.FAILED: live_material_pb2.ASR_STATUS_FAILED,
 }
-STATUS_TEXT: Mapping[int, str] = {number: text for text, number in ASR_STATUS.items()}
+STATUS_TEXT: Mapping[live_material_pb2.AsrStatus.ValueType, str] = {number: text for text, number in ASR_STATUS.items()}
 
 
 def timestamp(value: dt.datetime | None) -> Timestamp | None:

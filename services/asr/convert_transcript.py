@@ -1,17 +1,16 @@
 """Transcripts: the stored JSON to messages and back.
 
-Stored utterance: {"s": start_ms, "e": end_ms, "t": text, "r": raw text when it differs, "w": [[text, start_ms,
-end_ms], ...] when there are words}. Stored topic: {"title", "summary", "keywords", "start_ms", "end_ms", "first",
-"count"}.
+Stored utterance: {"s": start_ms, "e": end_ms, "t": text, "r": raw text when it differs, "w": [[text,
+start_ms, end_ms], ...] when there are words}. Stored topic: {"title", "summary", "keywords", "start_ms",
+"end_ms", "first", "count"}.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from frontrow.asr.v1 import transcript_pb2
 from google.protobuf.message import Message
 from sqlalchemy import Row
-
-from frontrow.asr.v1 import transcript_pb2
 
 Json = dict[str, Any]
 M = TypeVar("M", bound=Message)

@@ -58,7 +58,9 @@ uploads = Table(
     _created(),
     _updated(),
     CheckConstraint("size_bytes > 0 AND committed_bytes BETWEEN 0 AND size_bytes", name="uploads_bytes"),
-    CheckConstraint("sha1 = '' OR (committed_bytes = size_bytes AND media_key <> '')", name="uploads_finished"),
+    CheckConstraint(
+        "sha1 = '' OR (committed_bytes = size_bytes AND media_key <> '')", name="uploads_finished"
+    ),
 )
 
 upload_parts = Table(
@@ -185,7 +187,9 @@ video_projects = Table(
     Column("completed_at", DateTime(timezone=True)),
     Index("video_projects_material", "live_material_id"),
     Index("video_projects_request_key", "request_id", unique=True, postgresql_where=text("request_id <> ''")),
-    CheckConstraint("status IN ('pending', 'processing', 'completed', 'failed')", name="video_projects_status"),
+    CheckConstraint(
+        "status IN ('pending', 'processing', 'completed', 'failed')", name="video_projects_status"
+    ),
     CheckConstraint("mode IN ('ai_slice', 'ai_slice_draft')", name="video_projects_mode"),
 )
 
@@ -213,7 +217,8 @@ clips = Table(
     CheckConstraint("start_ms >= 0 AND end_ms > start_ms", name="clips_span"),
 )
 
-# What is to be removed from the object store once the rows that referred to it are gone. A prefix ends with '/'.
+# What is to be removed from the object store once the rows that referred to it are gone. A prefix ends with
+# '/'.
 doomed_objects = Table(
     "doomed_objects",
     metadata,

@@ -11,8 +11,8 @@ from libs.common.follow import Followed
 from services.asr.models import live_materials
 from services.asr.states import CANCELLED_REASON, AsrStatus, cut_message
 
-# A failed material whose task a person retries must be seen pending again; only recent ones are looked at, so that
-# the poll stays bounded. An older one is caught up by the begin of the retried task itself.
+# A failed material whose task a person retries must be seen pending again; only recent ones are looked at, so
+# that the poll stays bounded. An older one is caught up by the begin of the retried task itself.
 _FAILED_FOLLOWED = 200
 
 # Reasons that say more than what the failed run noted about itself.
@@ -28,7 +28,9 @@ class MaterialFollowSource:
     async def current(self) -> Sequence[Followed]:
         """Return materials that are pending or running, and those that failed lately."""
         columns = (live_materials.c.id, live_materials.c.asr_task_id, live_materials.c.seen_task_version)
-        active = select(*columns).where(live_materials.c.asr_status.in_([AsrStatus.PENDING, AsrStatus.PROCESSING]))
+        active = select(*columns).where(
+            live_materials.c.asr_status.in_([AsrStatus.PENDING, AsrStatus.PROCESSING])
+        )
         failed = (
             select(*columns)
             .where(live_materials.c.asr_status == AsrStatus.FAILED)
@@ -56,7 +58,8 @@ class MaterialFollowSource:
         """Turn the material failed with the reason; what a run noted of its failure itself is kept."""
         noted = live_materials.c.asr_error_reason
         keep = or_(
-            live_materials.c.asr_status == AsrStatus.FAILED, (noted != "") if reason not in _TELLING else noted == reason
+            live_materials.c.asr_status == AsrStatus.FAILED,
+            (noted != "") if reason not in _TELLING else noted == reason,
         )
         values: dict[str, Any] = {
             "asr_status": AsrStatus.FAILED,

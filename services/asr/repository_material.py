@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, delete, exists, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -18,7 +19,6 @@ from services.asr.models import (
     transcript_paragraphs,
     transcript_parts,
     transcripts,
-    uploads,
 )
 from services.asr.states import CANCELLABLE, RESETTABLE, AsrStatus
 
@@ -39,7 +39,9 @@ class ListFilter:
 
 def not_found(material_id: UUID) -> MaterialNotFound:
     """Make the error for an unknown material."""
-    return MaterialNotFound(f"no live material {material_id}; it may have been deleted", material_id=str(material_id))
+    return MaterialNotFound(
+        f"no live material {material_id}; it may have been deleted", material_id=str(material_id)
+    )
 
 
 async def get(session: AsyncSession, material_id: UUID, *, for_update: bool = False) -> Row[Any]:
@@ -95,7 +97,7 @@ def _name_taken(name: str) -> NameTaken:
 async def list_page(
     session: AsyncSession, wanted: ListFilter, *, before: UUID | None, limit: int
 ) -> Sequence[Row[Any]]:
-    """Read a page, newest first (ids are made in the order of time); neither transcripts nor paragraphs are read."""
+    """Read a page, newest first (ids follow time); neither transcripts nor paragraphs are read."""
     query = select(*COLUMNS).order_by(live_materials.c.id.desc()).limit(limit)
     if before is not None:
         query = query.where(live_materials.c.id < before)
@@ -107,7 +109,9 @@ async def list_page(
     if wanted.transcript_groups:
         # all words of a group in the same paragraph (domain.md 1.15)
         spoken = keywords.to_sql(wanted.transcript_groups, (transcript_paragraphs.c.text,))
-        query = query.where(exists().where(transcript_paragraphs.c.material_id == live_materials.c.id, spoken))
+        query = query.where(
+            exists().where(transcript_paragraphs.c.material_id == live_materials.c.id, spoken)
+        )
     return (await session.execute(query)).all()
 
 
@@ -135,8 +139,8 @@ async def update_name_remark(session: AsyncSession, material_id: UUID, values: d
 async def reset_to_pending(session: AsyncSession, material_id: UUID, task_id: UUID) -> None:
     """Point a material at a new task: pending, nothing seen of it yet (domain.md 2.8).
 
-    Takes effect from none, failed and completed. From failed the kept parts stay; from completed they go, and the
-    old transcript stays readable.
+    Takes effect from none, failed and completed. From failed the kept parts stay; from completed they go, and
+    the old transcript stays readable.
 
     Raises:
         MaterialNotFound: there is none.
@@ -145,7 +149,8 @@ async def reset_to_pending(session: AsyncSession, material_id: UUID, task_id: UU
     row = await get(session, material_id, for_update=True)
     if row.asr_status not in RESETTABLE:
         raise AsrNotResettable(
-            f"the transcription is {row.asr_status}; cancel it first, or wait until it has ended", state=row.asr_status
+            f"the transcription is {row.asr_status}; cancel it first, or wait until it has ended",
+            state=row.asr_status,
         )
     if row.asr_status == AsrStatus.COMPLETED:
         await session.execute(delete(transcript_parts).where(transcript_parts.c.material_id == material_id))
@@ -184,18 +189,8 @@ async def request_cancel(session: AsyncSession, material_id: UUID) -> UUID:
     return task_id
 
 
-async def remove(session: AsyncSession, row: Row[Any]) -> None:
-    """Delete a locked material with all that hangs on it, and doom its objects."""
-    await session.execute(delete(live_materials).where(live_materials.c.id == row.id))
-    await session.execute(delete(uploads).where(uploads.c.id == row.upload_id))
-    await doom(session, [f"recordings/{row.upload_id}/", f"recordings/{row.id}/", f"staging/asr/{row.id}/"])
-
-
 async def doom(session: AsyncSession, keys: Sequence[str]) -> None:
     """Have objects removed once this transaction has committed; a key that ends with '/' is a prefix."""
-    for key in keys:
-        async with session.begin_nested() as savepoint:
-            try:
-                await session.execute(insert(doomed_objects).values(key=key))
-            except IntegrityError:
-                await savepoint.rollback()
+    rows = [{"key": key} for key in keys]
+    if rows:
+        await session.execute(upsert(doomed_objects).on_conflict_do_nothing(), rows)

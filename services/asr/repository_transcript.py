@@ -23,7 +23,9 @@ async def get(session: AsyncSession, material_id: UUID, *, with_utterances: bool
         NoTranscript: the material has none yet.
     """
     columns = [column for column in transcripts.c if with_utterances or column.name != "asr_raw"]
-    row = (await session.execute(select(*columns).where(transcripts.c.material_id == material_id))).one_or_none()
+    row = (
+        await session.execute(select(*columns).where(transcripts.c.material_id == material_id))
+    ).one_or_none()
     if row is None:
         raise NoTranscript("there is no transcript yet; wait until asr_status is completed")
     return row

@@ -35,7 +35,9 @@ def _live(material_id: UUID, asr_version: int) -> Update:
     )
 
 
-async def begin(session: AsyncSession, material_id: UUID, task_id: UUID, task_version: int) -> tuple[Begin, Row[Any]]:
+async def begin(
+    session: AsyncSession, material_id: UUID, task_id: UUID, task_version: int
+) -> tuple[Begin, Row[Any]]:
     """Begin a run (domain.md 2.1); returns what it amounts to and the material's row after it.
 
     Raises:
@@ -110,21 +112,27 @@ async def get_part(session: AsyncSession, material_id: UUID, part: int) -> Row[A
 
 
 async def save_part(session: AsyncSession, values: dict[str, Any]) -> None:
-    """Keep one chunk's result, replacing a part of the same index. The caller holds the run by `lock_live`."""
+    """Keep one chunk's result, replacing one of the same index. The caller holds `lock_live`."""
     statement = upsert(transcript_parts).values(values)
     replaced = {name: statement.excluded[name] for name in values if name not in {"material_id", "part"}}
     await session.execute(
-        statement.on_conflict_do_update(index_elements=["material_id", "part"], set_=replaced | {"created_at": func.now()})
+        statement.on_conflict_do_update(
+            index_elements=["material_id", "part"], set_=replaced | {"created_at": func.now()}
+        )
     )
 
 
 async def complete(
-    session: AsyncSession, material_id: UUID, asr_version: int, result: dict[str, Any], transcript: dict[str, Any]
+    session: AsyncSession,
+    material_id: UUID,
+    asr_version: int,
+    result: dict[str, Any],
+    transcript: dict[str, Any],
 ) -> bool:
     """Turn the run completed and store its transcript in place of the old one; paragraphs follow separately.
 
-    `result` are columns of the material, `transcript` columns of transcripts. False when this run has completed
-    already: nothing is written then.
+    `result` are columns of the material, `transcript` columns of transcripts. False when this run has
+    completed already: nothing is written then.
 
     Raises:
         MaterialNotFound: the material is gone.
@@ -151,7 +159,9 @@ async def complete(
     return True
 
 
-async def add_paragraphs(session: AsyncSession, material_id: UUID, paragraphs: Sequence[dict[str, Any]]) -> None:
+async def add_paragraphs(
+    session: AsyncSession, material_id: UUID, paragraphs: Sequence[dict[str, Any]]
+) -> None:
     """Store a new transcript's paragraphs."""
     rows = [{"material_id": material_id, **paragraph} for paragraph in paragraphs]
     await session.execute(insert(transcript_paragraphs), rows)
@@ -162,8 +172,8 @@ async def fail(
 ) -> None:
     """Store a failure: reason, message and the progress reached (`values`); parts are kept.
 
-    A retryable one leaves the state to the task's end, which decides between another try and failed. A repeat of
-    the failure that ended this run changes nothing.
+    A retryable one leaves the state to the task's end, which decides between another try and failed. A repeat
+    of the failure that ended this run changes nothing.
 
     Raises:
         MaterialNotFound: the material is gone.

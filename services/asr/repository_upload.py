@@ -32,8 +32,10 @@ async def create(session: AsyncSession, upload_id: UUID, values: dict[str, Any])
     await session.execute(insert(uploads).values(id=upload_id, **values))
 
 
-async def commit_part(session: AsyncSession, upload_id: UUID, *, offset: int, size_bytes: int, key: str) -> bool:
-    """Append a stored part; False when the upload does not end at `offset` any more (another call was quicker)."""
+async def commit_part(
+    session: AsyncSession, upload_id: UUID, *, offset: int, size_bytes: int, key: str
+) -> bool:
+    """Append a stored part; False when the upload does not end at `offset` any more."""
     statement = (
         update(uploads)
         .where(uploads.c.id == upload_id, uploads.c.committed_bytes == offset, uploads.c.sha1 == "")
@@ -61,7 +63,9 @@ async def part_keys(session: AsyncSession, upload_id: UUID) -> Sequence[str]:
 async def finish(session: AsyncSession, upload_id: UUID, *, sha1: str, media_key: str) -> None:
     """Store the whole's hash and key, and forget the parts. A repeat writes the same."""
     await session.execute(
-        update(uploads).where(uploads.c.id == upload_id).values(sha1=sha1, media_key=media_key, updated_at=func.now())
+        update(uploads)
+        .where(uploads.c.id == upload_id)
+        .values(sha1=sha1, media_key=media_key, updated_at=func.now())
     )
     await session.execute(delete(upload_parts).where(upload_parts.c.upload_id == upload_id))
 
@@ -77,7 +81,7 @@ async def start_over(session: AsyncSession, upload_id: UUID) -> None:
 
 
 async def remove_expired(session: AsyncSession, *, keep_hours: float, limit: int) -> Sequence[UUID]:
-    """Delete uploads that no material uses and that nothing was added to for `keep_hours`; return their ids."""
+    """Delete uploads unused and untouched for `keep_hours`; return their ids."""
     used = exists().where(live_materials.c.upload_id == uploads.c.id)
     old = uploads.c.updated_at < func.now() - func.make_interval(0, 0, 0, 0, 0, 0, keep_hours * 3600)
     victims = select(uploads.c.id).where(old, ~used).limit(limit).with_for_update(skip_locked=True)

@@ -1,4 +1,4 @@
-"""States of a transcription and the pure decisions about them; the repositories' WHERE clauses enforce them again."""
+"""States of a transcription and the pure decisions about them; SQL enforces them again."""
 
 import enum
 from typing import Protocol
@@ -54,8 +54,8 @@ class Owner(Protocol):
 def decide_begin(owner: Owner, task_id: UUID, task_version: int) -> Begin:
     """Decide on BeginTranscription(task_id, task_version) (domain.md 2.1).
 
-    A repeat of the begin that the run started with gives the same answer; a run that has ended meanwhile can't be
-    begun again with the same version.
+    A repeat of the begin that the run started with gives the same answer; a run that has ended meanwhile
+    can't be begun again with the same version.
     """
     if owner.asr_task_id != task_id:
         return Begin.SUPERSEDED

@@ -1,0 +1,19 @@
+"""Serve the asr context alone: `python -m services.asr`."""
+
+import sys
+
+from libs.common import migrate
+from libs.common.server import Mounted, run
+from libs.common.settings import CommonSettings
+from services.asr.mount import mount
+from services.asr.settings import AsrSettings
+
+
+async def _mount() -> tuple[str, Mounted]:
+    settings, common = AsrSettings(), CommonSettings.from_environment()
+    await migrate.upgrade(common.database.url, "asr")
+    return settings.listen, await mount(settings, common)
+
+
+if __name__ == "__main__":
+    sys.exit(run("asr", _mount))

@@ -1,0 +1,57 @@
+"""Remove stored objects that no row refers to any more, and uploads that nobody finished or used."""
+
+from typing import Any
+
+import structlog
+from sqlalchemy import Row, delete, func, select, update
+
+from libs.common.db import Database
+from libs.common.loops import Periodic
+from libs.common.objects import ObjectStore
+from services.asr import repository_material, repository_upload
+from services.asr.models import doomed_objects
+
+log = structlog.get_logger(__name__)
+
+_BATCH = 100
+# A run that did not know of the deletion may still write a little later: a second pass takes that too.
+_SECOND_PASS_SECONDS = 600.0
+
+
+class ObjectRemoval(Periodic):
+    """Removes doomed objects; rows of the database alone say what is doomed."""
+
+    def __init__(
+        self, database: Database, store: ObjectStore, *, interval_seconds: float, upload_keep_hours: float
+    ) -> None:
+        super().__init__("asr.object_removal", interval_seconds, self.step)
+        self._database = database
+        self._store = store
+        self._upload_keep_hours = upload_keep_hours
+
+    async def step(self) -> None:
+        """Expire old uploads, then remove what is due; no transaction is open while the store works."""
+        async with self._database.begin() as session:
+            expired = await repository_upload.remove_expired(
+                session, keep_hours=self._upload_keep_hours, limit=_BATCH
+            )
+            keys = [f"{root}/{upload_id}/" for upload_id in expired for root in ("uploads", "recordings")]
+            await repository_material.doom(session, keys)
+        async with self._database.begin() as session:
+            due = select(doomed_objects).where(doomed_objects.c.not_before <= func.now()).limit(_BATCH)
+            rows = (await session.execute(due)).all()
+        for row in rows:
+            await self._remove(row)
+
+    async def _remove(self, row: Row[Any]) -> None:
+        keys = [key async for key in self._store.list(row.key)] if row.key.endswith("/") else [row.key]
+        for key in keys:
+            await self._store.delete(key)
+        log.info("asr.objects_removed", key=row.key, objects=len(keys))
+        mine = doomed_objects.c.key == row.key
+        async with self._database.begin() as session:
+            if row.passes > 0:
+                await session.execute(delete(doomed_objects).where(mine))
+                return
+            later = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, _SECOND_PASS_SECONDS)
+            await session.execute(update(doomed_objects).where(mine).values(passes=1, not_before=later))

@@ -1,0 +1,104 @@
+"""Wire the asr context: the one seam between its settings and a running server."""
+
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+import grpc.aio
+from frontrow.asr.v1 import live_material_service_pb2_grpc as material_rpc
+from frontrow.asr.v1 import slicing_service_pb2_grpc as slicing_rpc
+from frontrow.asr.v1 import transcription_service_pb2_grpc as transcription_rpc
+from frontrow.asr.v1 import video_project_service_pb2_grpc as project_rpc
+
+from libs.common.client import connect
+from libs.common.db import Database
+from libs.common.follow import Follower
+from libs.common.objects import open_store
+from libs.common.outbox import OutboxRelay
+from libs.common.server import Mounted
+from libs.common.settings import CommonSettings
+from libs.common.tasks import TaskPeer
+from services.asr import peers, repository_project
+from services.asr.loops.removal import ObjectRemoval
+from services.asr.models import outbox
+from services.asr.repository_follow import MaterialFollowSource
+from services.asr.repository_project import ProjectFollowSource
+from services.asr.servicer_material import LiveMaterialServicer
+from services.asr.servicer_project import VideoProjectServicer
+from services.asr.servicer_slicing import SlicingServicer
+from services.asr.servicer_transcription import TranscriptionServicer
+from services.asr.servicer_upload import Uploads
+from services.asr.settings import AsrSettings
+
+SERVICE_NAMES = (
+    "frontrow.asr.v1.LiveMaterialService",
+    "frontrow.asr.v1.TranscriptionService",
+    "frontrow.asr.v1.VideoProjectService",
+    "frontrow.asr.v1.SlicingService",
+)
+
+
+async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
+    """Build the context over its database, the object store and the task service."""
+    database = Database(common.database, "frontrow-asr")
+    store = open_store(common.store)
+    channel = connect(common.peers.task_address, transport=common.transport, actor="asr")
+    peer = TaskPeer(channel)
+    materials, projects = MaterialFollowSource(database), ProjectFollowSource(database)
+    relay = OutboxRelay(
+        database,
+        outbox,
+        {peers.CREATE_TASK: peer.create_sender, peers.CANCEL_TASK: peer.cancel_sender},
+        on_rejected=_on_rejected(database, materials),
+    )
+    every = settings.follow_interval_seconds
+    removal = ObjectRemoval(
+        database,
+        store,
+        interval_seconds=settings.removal_interval_seconds,
+        upload_keep_hours=settings.upload_keep_hours,
+    )
+    uploads = Uploads(database, store, part_bytes=settings.upload_part_bytes)
+
+    def register(server: grpc.aio.Server) -> None:
+        material_rpc.add_LiveMaterialServiceServicer_to_server(
+            LiveMaterialServicer(database, uploads, relay.wake), server
+        )
+        transcription_rpc.add_TranscriptionServiceServicer_to_server(TranscriptionServicer(database), server)
+        project_rpc.add_VideoProjectServiceServicer_to_server(
+            VideoProjectServicer(database, store, relay.wake), server
+        )
+        slicing_rpc.add_SlicingServiceServicer_to_server(SlicingServicer(database), server)
+
+    async def close() -> None:
+        await channel.close()
+        await database.close()
+
+    return Mounted(
+        register=register,
+        service_names=SERVICE_NAMES,
+        loops=[
+            relay,
+            Follower(peer, materials, types=[peers.ASR_TASK], interval_seconds=every, name="asr.materials"),
+            Follower(peer, projects, types=["ai_slice"], interval_seconds=every, name="asr.projects"),
+            removal,
+        ],
+        close=close,
+    )
+
+
+def _on_rejected(
+    database: Database, materials: MaterialFollowSource
+) -> Callable[[str, str, bytes, str], Awaitable[None]]:
+    """Say on the row concerned that its task can never be made; a refused cancellation changes nothing."""
+
+    async def on_rejected(subject: str, kind: str, body: bytes, reason: str) -> None:
+        if kind != peers.CREATE_TASK:
+            return
+        owner, _, owner_id = subject.partition(":")
+        if owner == "live_material":
+            await materials.rejected(owner_id, peers.created_task_id(body), reason)
+        elif owner == "video_project":
+            async with database.begin() as session:
+                await repository_project.task_rejected(session, UUID(owner_id), reason)
+
+    return on_rejected

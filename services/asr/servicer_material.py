@@ -1,0 +1,251 @@
+"""RPCs of live materials: their life, and the request and cancellation of their transcription."""
+
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+from uuid import UUID
+
+import grpc.aio
+from frontrow.asr.v1 import live_material_pb2, transcript_pb2
+from frontrow.asr.v1 import live_material_service_pb2 as pb
+from frontrow.asr.v1.live_material_service_pb2_grpc import LiveMaterialServiceServicer
+from google.protobuf.message import Message
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from libs.common import keywords, paging
+from libs.common.db import Database
+from libs.common.errors import InvalidArgument
+from libs.common.ids import uuid7
+from services.asr import convert, repository_deletion, repository_transcript, repository_upload
+from services.asr import repository_material as repository
+from services.asr.convert_transcript import batches, paragraph_message, topic_message, utterance_message
+from services.asr.errors import RequestIdReused, UploadIncomplete
+from services.asr.peers import enqueue_cancel, enqueue_transcription, material_subject
+from services.asr.servicer_upload import Uploads
+from services.asr.states import AsrStatus
+
+Context = grpc.aio.ServicerContext[Any, Any]
+_WRITABLE = ("name", "remark")
+
+
+class LiveMaterialServicer(LiveMaterialServiceServicer):
+    """LiveMaterialService over one database and one object store."""
+
+    def __init__(self, database: Database, uploads: Uploads, wake_relay: Callable[[], None]) -> None:
+        """`wake_relay` is called after each commit that left something in the outbox."""
+        self._database = database
+        self._uploads = uploads
+        self._wake_relay = wake_relay
+
+    async def CreateLiveMaterial(
+        self, request: pb.CreateLiveMaterialRequest, context: Context
+    ) -> pb.CreateLiveMaterialResponse:
+        """Create a material of a finished upload, with its task's outbox row in the same transaction."""
+        upload_id = convert.parse_id(request.upload_id, "upload_id")
+        async with self._database.begin() as session:
+            known = await self._known(session, request)
+            material_id = known or uuid7()
+            created = known is None and await self._insert(session, request, upload_id, material_id)
+            if known is None and not created:  # another call with this request id was quicker
+                material_id = await self._known(session, request) or material_id
+            row = await repository.get(session, material_id)
+        self._wake_relay()
+        return pb.CreateLiveMaterialResponse(live_material=convert.material_message(row), created=created)
+
+    async def _known(self, session: AsyncSession, request: pb.CreateLiveMaterialRequest) -> UUID | None:
+        """Return the material that this request id made.
+
+        Raises:
+            RequestIdReused: it was made by a request with other content.
+        """
+        if not request.request_id:
+            return None
+        found = await repository.find_by_request(session, request.request_id)
+        if found is None:
+            return None
+        material_id, digest = found
+        if digest != _digest(request):
+            raise RequestIdReused(
+                "this request_id made a live material of other content; choose a new one",
+                live_material_id=str(material_id),
+            )
+        return material_id
+
+    async def _insert(
+        self, session: AsyncSession, request: pb.CreateLiveMaterialRequest, upload_id: UUID, material_id: UUID
+    ) -> bool:
+        upload = await repository_upload.get(session, upload_id)
+        if not upload.sha1:
+            raise UploadIncomplete(
+                f"{upload.committed_bytes} of {upload.size_bytes} bytes are stored; resume the upload first",
+                committed_bytes=str(upload.committed_bytes),
+            )
+        task_id = None if request.skip_transcription else uuid7()
+        values = {
+            "id": material_id,
+            "request_id": request.request_id,
+            "request_digest": _digest(request),
+            "name": request.name,
+            "remark": request.remark,
+            "upload_id": upload_id,
+            "file_name": upload.file_name,
+            "media_key": upload.media_key,
+            "size_bytes": upload.size_bytes,
+            "sha1": upload.sha1,
+            "asr_status": AsrStatus.NONE if task_id is None else AsrStatus.PENDING,
+            "asr_task_id": task_id,
+        }
+        created = await repository.create(session, values)
+        if created and task_id is not None:
+            await enqueue_transcription(session, material_id, task_id, request.name)
+        return created
+
+    async def UploadMedia(
+        self, request_iterator: AsyncIterator[pb.UploadMediaRequest], context: Context
+    ) -> pb.UploadMediaResponse:
+        """Take the chunks of a new or a resumed upload."""
+        return pb.UploadMediaResponse(upload=await self._uploads.receive(request_iterator))
+
+    async def GetUpload(self, request: pb.GetUploadRequest, context: Context) -> pb.GetUploadResponse:
+        """Tell how much of an upload is committed."""
+        async with self._database.begin() as session:
+            row = await repository_upload.get(session, convert.parse_id(request.upload_id, "upload_id"))
+        return pb.GetUploadResponse(upload=convert.upload_message(row))
+
+    async def GetLiveMaterial(
+        self, request: pb.GetLiveMaterialRequest, context: Context
+    ) -> pb.GetLiveMaterialResponse:
+        """Read one material."""
+        material = await self._read(_material_id(request.live_material_id))
+        return pb.GetLiveMaterialResponse(live_material=material)
+
+    async def ListLiveMaterials(
+        self, request: pb.ListLiveMaterialsRequest, context: Context
+    ) -> pb.ListLiveMaterialsResponse:
+        """List a page of materials, newest first."""
+        size = paging.page_size(request.page_size)
+        position = paging.decode_token(request.page_token, request)
+        wanted = repository.ListFilter(
+            keyword_groups=keywords.parse(request.keywords),
+            transcript_groups=keywords.parse(request.transcript_keywords),
+            statuses=[convert.STATUS_TEXT[status] for status in request.asr_statuses],
+        )
+        before = convert.parse_id(str(position[0]), "page_token") if position else None
+        async with self._database.begin() as session:
+            rows = await repository.list_page(session, wanted, before=before, limit=size + 1)
+        fitting = paging.within_budget(convert.material_message(row) for row in rows[:size])
+        response = pb.ListLiveMaterialsResponse(live_materials=fitting)
+        if len(fitting) < len(rows):
+            response.next_page_token = paging.encode_token([fitting[-1].id], request)
+        return response
+
+    async def UpdateLiveMaterial(
+        self, request: pb.UpdateLiveMaterialRequest, context: Context
+    ) -> pb.UpdateLiveMaterialResponse:
+        """Write name and remark, as the mask says."""
+        material_id = _material_id(request.live_material_id)
+        values = _masked(request)
+        async with self._database.begin() as session:
+            if values:
+                await repository.update_name_remark(session, material_id, values)
+            row = await repository.get(session, material_id)
+        return pb.UpdateLiveMaterialResponse(live_material=convert.material_message(row))
+
+    async def DeleteLiveMaterial(
+        self, request: pb.DeleteLiveMaterialRequest, context: Context
+    ) -> pb.DeleteLiveMaterialResponse:
+        """Remove a material with all that hangs on it; pending tasks are cancelled by the outbox."""
+        material_id = _material_id(request.live_material_id)
+        async with self._database.begin() as session:
+            for subject, task_id in await repository_deletion.remove_material(session, material_id):
+                await enqueue_cancel(session, subject, task_id)
+        self._wake_relay()
+        return pb.DeleteLiveMaterialResponse()
+
+    async def ResetASRToPending(
+        self, request: pb.ResetASRToPendingRequest, context: Context
+    ) -> pb.ResetASRToPendingResponse:
+        """Ask for a (new) transcription with a new task."""
+        material_id = _material_id(request.live_material_id)
+        task_id = uuid7()
+        async with self._database.begin() as session:
+            await repository.reset_to_pending(session, material_id, task_id)
+            row = await repository.get(session, material_id)
+            await enqueue_transcription(session, material_id, task_id, row.name)
+        self._wake_relay()
+        return pb.ResetASRToPendingResponse(live_material=convert.material_message(row))
+
+    async def CancelTranscription(
+        self, request: pb.CancelTranscriptionRequest, context: Context
+    ) -> pb.CancelTranscriptionResponse:
+        """Have the current task cancelled; the material follows its end."""
+        material_id = _material_id(request.live_material_id)
+        async with self._database.begin() as session:
+            task_id = await repository.request_cancel(session, material_id)
+            await enqueue_cancel(session, material_subject(material_id), task_id)
+            row = await repository.get(session, material_id)
+        self._wake_relay()
+        return pb.CancelTranscriptionResponse(live_material=convert.material_message(row))
+
+    async def GetTranscript(
+        self, request: pb.GetTranscriptRequest, context: Context
+    ) -> AsyncIterator[pb.GetTranscriptResponse]:
+        """Stream the transcript of one moment: header, topics, paragraphs, utterances."""
+        material_id = _material_id(request.live_material_id)
+        async with self._database.begin() as session:
+            await repository_transcript.one_snapshot(session)
+            await repository.get(session, material_id)
+            row = await repository_transcript.get(
+                session, material_id, with_utterances=not request.skip_utterances
+            )
+            paragraphs = await repository_transcript.paragraphs(session, material_id)
+        header = pb.TranscriptHeader(
+            live_material_id=str(material_id),
+            asr_version=row.asr_version,
+            engine=row.engine,
+            language=row.language,
+            summaries_source=row.summaries_source,
+            utterance_count=row.utterance_count,
+            paragraph_count=len(paragraphs),
+            topic_count=len(row.asr_summaries),
+            create_time=convert.timestamp(row.created_at),
+        )
+        yield pb.GetTranscriptResponse(header=header)
+        for topics in batches(topic_message(index, topic) for index, topic in enumerate(row.asr_summaries)):
+            yield pb.GetTranscriptResponse(topics=pb.TopicBatch(topics=topics))
+        for some in batches(paragraph_message(paragraph) for paragraph in paragraphs):
+            yield pb.GetTranscriptResponse(paragraphs=pb.ParagraphBatch(paragraphs=some))
+        if not request.skip_utterances:
+            for utterances in batches(_utterances(row.asr_raw, skip_words=request.skip_words)):
+                yield pb.GetTranscriptResponse(utterances=pb.UtteranceBatch(utterances=utterances))
+
+    async def _read(self, material_id: UUID) -> live_material_pb2.LiveMaterial:
+        async with self._database.begin() as session:
+            return convert.material_message(await repository.get(session, material_id))
+
+
+def _utterances(stored: list[dict[str, object]], *, skip_words: bool) -> list[transcript_pb2.Utterance]:
+    return [utterance_message(index, item, skip_words=skip_words) for index, item in enumerate(stored)]
+
+
+def _material_id(text: str) -> UUID:
+    return convert.parse_id(text, "live_material_id")
+
+
+def _digest(request: Message) -> str:
+    return hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
+
+
+def _masked(request: pb.UpdateLiveMaterialRequest) -> dict[str, str]:
+    """Return what the mask says to write.
+
+    Raises:
+        InvalidArgument: the mask names something else, or the name would be empty.
+    """
+    for path in request.update_mask.paths:
+        if path not in _WRITABLE:
+            raise InvalidArgument.of_field("update_mask", f"{path!r} can't be written; name and remark can")
+    values = {path: str(getattr(request, path)) for path in request.update_mask.paths}
+    if values.get("name", "x") == "":
+        raise InvalidArgument.of_field("name", "must not be empty")
+    return values
