@@ -1,0 +1,109 @@
+"""The keys that drafts are promoted under, and the key that an article is known by.
+
+One type at every site: the look-up for ingest, promotion's own look-up, the union of siblings and the locks
+(domain.md 4.5). If one of them forgot the month, February's album would hold August's pictures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from libs.common.errors import FieldViolation, InvalidArgument
+
+MAX_SOURCE = 32
+MAX_SOURCE_URL = 512
+
+
+def _lock_id(*parts: object) -> int:
+    """Return the advisory lock of a name: 64 bits, the same on every server."""
+    digest = hashlib.sha256("\x1f".join(map(str, ("frontrow.review", *parts))).encode()).digest()
+    return int.from_bytes(digest[:8], "big", signed=True)
+
+
+@dataclass(frozen=True)
+class RunwayKey:
+    """Key of an official runway: canonical brand, canonical season, folded collection."""
+
+    brand_id: int
+    season_code: str
+    collection_key: str
+
+    @property
+    def lock_id(self) -> int:
+        """Return the advisory lock that guards the official row of this key."""
+        return _lock_id("runway", self.brand_id, self.season_code, self.collection_key)
+
+    def columns(self) -> dict[str, object]:
+        """Return the key as columns of the official table."""
+        return {
+            "brand_id": self.brand_id,
+            "season_code": self.season_code,
+            "collection_key": self.collection_key,
+        }
+
+
+@dataclass(frozen=True)
+class StreetKey:
+    """Key of an official street-snap album: canonical city, year, month (0: the old key without a month)."""
+
+    city_id: int
+    year: int
+    month: int
+
+    @property
+    def lock_id(self) -> int:
+        """Return the advisory lock that guards the official row of this key."""
+        return _lock_id("street_snap", self.city_id, self.year, self.month)
+
+    def columns(self) -> dict[str, object]:
+        """Return the key as columns of the official table."""
+        return {"city_id": self.city_id, "year": self.year, "month": self.month}
+
+
+PromotionKey = RunwayKey | StreetKey
+
+
+def vocabulary_lock_id(table: str, identity: object) -> int:
+    """Return the lock of a brand, city or season: shared while promoting, exclusive while merging."""
+    return _lock_id("vocabulary", table, identity)
+
+
+@dataclass(frozen=True)
+class SourceKey:
+    """Key that an article is known by (domain.md 3.10). An empty url is no key."""
+
+    source: str
+    source_url: str
+
+    @classmethod
+    def of(cls, source: str, source_url: str) -> SourceKey:
+        """Normalise: source trimmed and lower-cased, url trimmed and its fragment dropped, otherwise exact.
+
+        Raises:
+            InvalidArgument: one of them is too long; nothing is ever cut.
+        """
+        key = cls(source.strip().lower(), source_url.strip().partition("#")[0].strip())
+        violations = [
+            FieldViolation(field, f"has {len(value)} characters, at most {limit} are allowed")
+            for field, value, limit in (
+                ("source", key.source, MAX_SOURCE),
+                ("source_url", key.source_url, MAX_SOURCE_URL),
+            )
+            if len(value) > limit
+        ]
+        if violations:
+            raise InvalidArgument("the source key is too long", violations=violations)
+        return key
+
+
+def card_subtitle_street(city: str, year: int, month: int) -> str:
+    """Return the second line of a street-snap card (domain.md 4.7)."""
+    if not year:
+        return city
+    return f"{city} · {year:04d}-{month:02d}" if month else f"{city} · {year:04d}"
+
+
+def card_subtitle_runway(brand: str, season_code: str, collection: str) -> str:
+    """Return the second line of a runway card; missing parts are left out."""
+    return " · ".join(part for part in (brand, season_code, collection) if part)
