@@ -1,0 +1,133 @@
+"""Tables of the task schema."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    text,
+)
+
+SCHEMA = "task"
+metadata = MetaData(schema=SCHEMA)
+
+FRESH = "status = 'pending' AND version = 0 AND priority = 0 AND run_after IS NULL"
+"""Pending and never touched: in order of creation, so that a claim can skip what lies below a mark."""
+
+RETURNED = (
+    "status = 'pending' AND due_at IS NULL AND NOT (version = 0 AND priority = 0 AND run_after IS NULL)"
+)
+"""Pending after a run or a retry, with a priority, or fallen due: few rows, in no order of creation."""
+
+DELAYED = "status = 'pending' AND due_at IS NOT NULL"
+"""Pending and not to be claimed yet: kept out of the claim's indices until `due_at`."""
+
+# Updates of hot rows find room on their page; dead rows are taken away early.
+_STORAGE = {
+    "fillfactor": "70",
+    "autovacuum_vacuum_scale_factor": "0.01",
+    "autovacuum_analyze_scale_factor": "0.02",
+}
+
+
+def _text(name: str) -> Column[str]:
+    return Column(name, Text, nullable=False, server_default=text("''"))
+
+
+def _time(name: str) -> Column[object]:
+    return Column(name, DateTime(timezone=True))
+
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("type", Text, nullable=False),
+    Column("status", Text, nullable=False, server_default=text("'pending'")),
+    Column("version", BigInteger, nullable=False, server_default=text("0")),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("max_attempts", Integer, nullable=False),
+    Column("priority", Integer, nullable=False, server_default=text("0")),
+    Column("progress", SmallInteger, nullable=False, server_default=text("0")),
+    # google.protobuf.Struct, serialised: the queue never looks inside
+    Column("payload", LargeBinary, nullable=False, server_default=text("''")),
+    Column("ext", LargeBinary, nullable=False, server_default=text("''")),
+    _text("error_message"),
+    _text("status_reason"),
+    _text("subject"),
+    _text("live_material_name"),
+    _text("video_project_name"),
+    _text("draft_url"),
+    _text("video_url"),
+    _text("clips_url"),
+    _text("request_id"),
+    # what was asked for at the creation, to tell a repeat from a clash
+    Column("content_sha256", LargeBinary, nullable=False),
+    # set by the claim alone, cleared by everything that ends a run: the fence (domain.md 1.3)
+    Column("claimed_by", Text),
+    # who held the last claim; kept for the run's record
+    _text("last_worker"),
+    Column("absent_beats", SmallInteger, nullable=False, server_default=text("0")),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    Column("queued_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    # the one order of the queue: queued_at - priority * 60 s
+    Column("claim_order", DateTime(timezone=True), nullable=False),
+    _time("run_after"),
+    # run_after while it lies ahead, NULL once the task may be claimed
+    _time("due_at"),
+    _time("started_at"),
+    _time("heartbeat_at"),
+    _time("progress_at"),
+    _time("cancel_requested_at"),
+    _time("completed_at"),
+    CheckConstraint(
+        "status IN ('pending', 'processing', 'completed', 'failed', 'cancelled')", name="ck_tasks_status"
+    ),
+    CheckConstraint("(status = 'processing') = (claimed_by IS NOT NULL)", name="ck_tasks_claimed"),
+    CheckConstraint(
+        "(status IN ('completed', 'failed', 'cancelled')) = (completed_at IS NOT NULL)",
+        name="ck_tasks_completed",
+    ),
+    CheckConstraint("progress BETWEEN 0 AND 100", name="ck_tasks_progress"),
+    CheckConstraint("version >= 0 AND attempts >= 0", name="ck_tasks_counts"),
+    CheckConstraint("char_length(error_message) <= 4000", name="ck_tasks_error_message"),
+    postgresql_with=_STORAGE,
+)
+Index("uq_tasks_request_id", tasks.c.request_id, unique=True, postgresql_where=text("request_id <> ''"))
+Index("ix_tasks_fresh", tasks.c.type, tasks.c.claim_order, tasks.c.id, postgresql_where=text(FRESH))
+Index("ix_tasks_returned", tasks.c.type, tasks.c.claim_order, tasks.c.id, postgresql_where=text(RETURNED))
+Index("ix_tasks_delayed", tasks.c.due_at, tasks.c.type, postgresql_where=text(DELAYED))
+# Few rows; no index names heartbeat_at or progress, so that beats are HOT updates.
+Index("ix_tasks_running", tasks.c.claimed_by, postgresql_where=text("status = 'processing'"))
+Index("ix_tasks_created", tasks.c.created_at, tasks.c.id)
+Index("ix_tasks_subject", tasks.c.subject, tasks.c.created_at, postgresql_where=text("subject <> ''"))
+Index("ix_tasks_completed", tasks.c.completed_at, postgresql_where=text("completed_at IS NOT NULL"))
+
+task_runs = Table(
+    "task_runs",
+    metadata,
+    # written when the run ends; the live run is the task's row itself
+    Column("task_id", Uuid, primary_key=True),
+    Column("version", BigInteger, primary_key=True),
+    Column("worker_id", Text, nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    Column("ended_at", DateTime(timezone=True), nullable=False),
+    # what the worker said, 'lost' when it said nothing
+    Column("ended_as", Text, nullable=False),
+    # the answer it got: applied, requeued, failed, cancelled
+    Column("outcome", Text, nullable=False),
+    _text("reason"),
+    Column("late_writes", Integer, nullable=False, server_default=text("0")),
+    CheckConstraint("ended_as IN ('completed', 'failed', 'released', 'lost')", name="ck_task_runs_ended_as"),
+    CheckConstraint("outcome IN ('applied', 'requeued', 'failed', 'cancelled')", name="ck_task_runs_outcome"),
+)
