@@ -7,7 +7,8 @@ from uuid import uuid4
 
 import asyncpg
 import sqlalchemy.exc
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy import event
+from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from libs.common.settings import DatabaseSettings
@@ -52,13 +53,29 @@ def make_engine(settings: DatabaseSettings, application_name: str) -> AsyncEngin
     if settings.statement_cache_size == 0:
         # behind pgbouncer in transaction mode a name may be taken already on the next connection
         connect_args["prepared_statement_name_func"] = lambda: f"__frontrow_{uuid4().hex}__"
-    return create_async_engine(
+    engine = create_async_engine(
         async_url(settings.url),
         pool_size=settings.pool_size,
         max_overflow=settings.max_overflow,
         pool_timeout=settings.pool_timeout_seconds,
         connect_args=connect_args,
     )
+    event.listen(engine.sync_engine, "handle_error", _name_bare_errors)
+    return engine
+
+
+def _name_bare_errors(failed: ExceptionContext) -> BaseException | None:
+    """Replace the driver's errors that carry no SQLSTATE, so that nobody takes them for their own.
+
+    A statement that ran into ``command_timeout`` is a plain ``TimeoutError``, a connection that broke
+    while it was written to may be a plain ``OSError``.
+    """
+    bare = failed.original_exception
+    if isinstance(bare, TimeoutError):
+        return asyncpg.exceptions.QueryCanceledError("the statement took longer than command_timeout")
+    if isinstance(bare, OSError):
+        return asyncpg.exceptions.ConnectionFailureError(f"the connection to the database broke: {bare}")
+    return None
 
 
 async def _connect(*args: Any, **kwargs: Any) -> Any:
@@ -145,14 +162,10 @@ def is_transient(exc: BaseException) -> bool:
             return True
         if isinstance(error, sqlalchemy.exc.DBAPIError) and error.connection_invalidated:
             return True
-        if code is None and isinstance(error, ConnectionError | TimeoutError):  # reset, command_timeout
-            return True
     return False
 
 
 def is_bad_data(exc: BaseException) -> bool:
     """Tell whether a value can never be stored (class 22: too long, NUL, a lone surrogate)."""
-    if isinstance(exc, UnicodeEncodeError):
-        return True
     code = sqlstate(exc)
     return code is not None and code.startswith("22")

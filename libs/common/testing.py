@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 from uuid import uuid4
 
 import asyncpg
@@ -25,7 +25,15 @@ _POLL_SECONDS = 0.02
 _SERVICES = Path(__file__).resolve().parents[2] / "services"
 
 
-async def eventually(check: Callable[[], T | Awaitable[T]], timeout_seconds: float = 10.0) -> T:
+@overload
+async def eventually(check: Callable[[], Awaitable[T]], timeout_seconds: float = 10.0) -> T: ...
+
+
+@overload
+async def eventually(check: Callable[[], T], timeout_seconds: float = 10.0) -> T: ...
+
+
+async def eventually(check: Callable[[], Any], timeout_seconds: float = 10.0) -> Any:
     """Call ``check`` until what it returns is true, and return that.
 
     It may be a coroutine function; an ``AssertionError`` counts as "not yet". Raises ``AssertionError``
@@ -34,7 +42,7 @@ async def eventually(check: Callable[[], T | Awaitable[T]], timeout_seconds: flo
     deadline = time.monotonic() + timeout_seconds
     while True:
         failure: AssertionError | None = None
-        answer: T | None = None
+        answer: Any = None
         try:
             returned = check()
             answer = await returned if inspect.isawaitable(returned) else returned
