@@ -1,0 +1,19 @@
+"""Run the ingest server alone: `python -m services.ingest`."""
+
+from __future__ import annotations
+
+import sys
+
+from libs.common.server import Mounted, run
+from libs.common.settings import CommonSettings
+from services.ingest.mount import mount
+from services.ingest.settings import IngestSettings
+
+
+async def _mount() -> tuple[str, Mounted]:
+    settings = IngestSettings()
+    return settings.listen, await mount(settings, CommonSettings.from_environment())
+
+
+if __name__ == "__main__":
+    sys.exit(run("ingest", _mount))

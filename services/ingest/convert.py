@@ -1,0 +1,207 @@
+"""Between the wire and the rows: galleries, jobs, images, spiders."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, spider_pb2
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from libs.common.errors import FieldViolation, InvalidArgument
+from services.ingest.models import AnyRow
+from services.ingest.source import image_url_problem, normalise_source, normalise_url, source_violations
+
+_KINDS = {gallery_pb2.GALLERY_KIND_RUNWAY: "runway", gallery_pb2.GALLERY_KIND_STREET_SNAP: "street_snap"}
+_STATUSES = {
+    "pending": ingest_job_pb2.INGEST_JOB_STATUS_PENDING,
+    "processing": ingest_job_pb2.INGEST_JOB_STATUS_PROCESSING,
+    "done": ingest_job_pb2.INGEST_JOB_STATUS_DONE,
+    "failed": ingest_job_pb2.INGEST_JOB_STATUS_FAILED,
+}
+_DONE_REASONS = {
+    "created": ingest_job_pb2.DONE_REASON_CREATED,
+    "source_duplicate": ingest_job_pb2.DONE_REASON_SOURCE_DUPLICATE,
+    "source_conflict": ingest_job_pb2.DONE_REASON_SOURCE_CONFLICT,
+    "entity_duplicate": ingest_job_pb2.DONE_REASON_ENTITY_DUPLICATE,
+}
+_RESULTS = {"stored": ingest_job_pb2.IMAGE_RESULT_STORED, "failed": ingest_job_pb2.IMAGE_RESULT_FAILED}
+_BLOCKERS = {
+    "draft": ingest_job_pb2.BLOCKER_KIND_DRAFT,
+    "official": ingest_job_pb2.BLOCKER_KIND_OFFICIAL,
+}
+_TIMES = {"created_at": "create_time", "started_at": "start_time", "finished_at": "finish_time"}
+
+
+def _name_of(names: dict[str, Any], value: int) -> str:
+    return next((name for name, number in names.items() if number == value), "")
+
+
+def kind_name(kind: int) -> str:
+    """Return how a kind is stored. Raises KeyError for one that is not."""
+    return _KINDS[gallery_pb2.GalleryKind.ValueType(kind)]
+
+
+def status_name(status: int) -> str:
+    """Return how a status is stored, empty for the unspecified one."""
+    return _name_of(_STATUSES, status)
+
+
+def done_reason_name(reason: int) -> str:
+    """Return how a reason is stored, empty for the unspecified one."""
+    return _name_of(_DONE_REASONS, reason)
+
+
+def normalised(gallery: gallery_pb2.Gallery) -> gallery_pb2.Gallery:
+    """Return a copy with normalised source, sorted images and each address once.
+
+    Positions count from 1 afterwards: an image's position is its name within the job.
+
+    Raises:
+        InvalidArgument: a field is wrong; each is named.
+    """
+    copy = gallery_pb2.Gallery()
+    copy.CopyFrom(gallery)
+    copy.source, copy.source_url = normalise_source(gallery.source), normalise_url(gallery.source_url)
+    violations = source_violations(copy.source, copy.source_url)
+    for index, image in enumerate(gallery.images):
+        problem = image_url_problem(image.url)
+        if problem is not None:
+            violations.append(FieldViolation(f"gallery.images[{index}].url", problem))
+    if violations:
+        first = violations[0]
+        raise InvalidArgument(f"{first.field}: {first.description}", violations=violations)
+    del copy.images[:]
+    seen: set[str] = set()
+    for image in sorted(gallery.images, key=lambda image: image.position):
+        if image.url not in seen:
+            seen.add(image.url)
+            copy.images.add(url=image.url, caption=image.caption, position=len(seen))
+    return copy
+
+
+def digest(gallery: gallery_pb2.Gallery) -> bytes:
+    """Return what tells this gallery from another under one request id."""
+    return hashlib.sha256(gallery.SerializeToString(deterministic=True)).digest()
+
+
+def job_message(row: AnyRow) -> ingest_job_pb2.IngestJob:
+    """Make the wire's job of a row, without images."""
+    job = ingest_job_pb2.IngestJob(
+        job_id=str(row.id),
+        status=_STATUSES[row.status],
+        done_reason=_DONE_REASONS.get(row.done_reason, ingest_job_pb2.DONE_REASON_UNSPECIFIED),
+        failure_reason=row.failure_reason,
+        error_message=row.error_message,
+        kind=gallery_pb2.GalleryKind.ValueType(_name_of_kind(row.kind)),
+        title=row.title,
+        source=row.source,
+        source_url=row.source_url,
+        spider_id=str(row.spider_id),
+        task_id=str(row.task_id),
+        task_version=row.seen_task_version,
+        attempts=row.attempts,
+        draft_id=row.draft_id,
+        image_count=row.image_count,
+    )
+    if row.blocker is not None:
+        job.blocker.CopyFrom(blocker_message(row.blocker))
+    for column, field in _TIMES.items():
+        if getattr(row, column) is not None:
+            getattr(job, field).FromDatetime(getattr(row, column))
+    return job
+
+
+def _name_of_kind(name: str) -> int:
+    return next(number for number, stored in _KINDS.items() if stored == name)
+
+
+def blocker_message(stored: dict[str, Any]) -> ingest_job_pb2.Blocker:
+    """Make the wire's blocker of what a row keeps."""
+    return ingest_job_pb2.Blocker(**{**stored, "kind": _BLOCKERS[stored["kind"]]})
+
+
+def blocker_values(blocker: ingest_job_pb2.Blocker) -> dict[str, Any]:
+    """Make what a row keeps of the wire's blocker."""
+    return {
+        "kind": _name_of(_BLOCKERS, blocker.kind),
+        "id": blocker.id,
+        "status": blocker.status,
+        "deleted": blocker.deleted,
+        "decided_by": blocker.decided_by,
+        "decision_reason": blocker.decision_reason,
+    }
+
+
+def image_messages(gallery: gallery_pb2.Gallery, rows: Iterable[AnyRow]) -> list[ingest_job_pb2.ImageOutcome]:
+    """Make one outcome for each image of a gallery, pending where nothing is kept."""
+    kept = {row.position: row for row in rows}
+    return [_image_message(image, kept.get(image.position)) for image in gallery.images]
+
+
+def _image_message(image: gallery_pb2.GalleryImage, row: AnyRow | None) -> ingest_job_pb2.ImageOutcome:
+    outcome = ingest_job_pb2.ImageOutcome(url=image.url, position=image.position)
+    if row is None:
+        outcome.result = ingest_job_pb2.IMAGE_RESULT_PENDING
+        return outcome
+    outcome.result = _RESULTS[row.result]
+    for name in _IMAGE_TEXTS:
+        setattr(outcome, name, getattr(row, name))
+    outcome.thumbnail_keys.extend(row.thumbnail_keys)
+    return outcome
+
+
+_IMAGE_TEXTS = (
+    "reason",
+    "message",
+    "media_key",
+    "sha256",
+    "size_bytes",
+    "content_type",
+    "width",
+    "height",
+    "dhash",
+)
+
+
+def image_values(
+    gallery: gallery_pb2.Gallery, outcomes: Sequence[ingest_job_pb2.ImageOutcome]
+) -> list[dict[str, Any]]:
+    """Make rows of reported outcomes, the last one for each address.
+
+    Raises:
+        InvalidArgument: an address is not in the gallery, or a result is neither stored nor failed.
+    """
+    positions = {image.url: image.position for image in gallery.images}
+    found: dict[int, dict[str, Any]] = {}
+    for index, outcome in enumerate(outcomes):
+        result = _name_of(_RESULTS, outcome.result)
+        if outcome.url not in positions:
+            raise InvalidArgument.of_field(f"images[{index}].url", "must be an address of the gallery")
+        if not result:
+            raise InvalidArgument.of_field(f"images[{index}].result", "must be STORED or FAILED")
+        texts = {name: getattr(outcome, name) for name in _IMAGE_TEXTS}
+        texts["message"] = outcome.message[:500]
+        keys = list(outcome.thumbnail_keys)
+        position = positions[outcome.url]
+        found[position] = {**texts, "position": position, "result": result, "thumbnail_keys": keys}
+    return list(found.values())
+
+
+def spider_message(row: AnyRow, keys: Iterable[AnyRow]) -> spider_pb2.Spider:
+    """Make the wire's spider of a row and its keys."""
+    spider = spider_pb2.Spider(spider_id=str(row.id), name=row.name)
+    spider.create_time.FromDatetime(row.created_at)
+    for key in keys:
+        message = spider.keys.add(key_id=key.key_id)
+        message.create_time.FromDatetime(key.created_at)
+        if key.revoked_at is not None:
+            message.revoke_time.FromDatetime(key.revoked_at)
+    return spider
+
+
+def time_of(value: Timestamp) -> datetime:
+    """Return an aware UTC time."""
+    return value.ToDatetime(tzinfo=UTC)

@@ -1,0 +1,79 @@
+"""Wire the ingest server: the one place that knows all of its parts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+from frontrow.ingest.v1 import (
+    ingest_service_pb2,
+    ingest_service_pb2_grpc,
+    ingest_work_service_pb2,
+    ingest_work_service_pb2_grpc,
+)
+
+from libs.common.client import connect
+from libs.common.db import Database
+from libs.common.follow import Follower
+from libs.common.outbox import OutboxRelay
+from libs.common.server import Mounted
+from libs.common.settings import CommonSettings
+from libs.common.tasks import TaskPeer
+from services.ingest.loops.purge_nonces import NoncePurge
+from services.ingest.models import outbox
+from services.ingest.peers import TaskRefusals
+from services.ingest.repository_follow import JobFollowSource
+from services.ingest.sealing import Sealer
+from services.ingest.servicer import CREATE_TASK, IngestServicer
+from services.ingest.servicer_work import IngestWorkServicer
+from services.ingest.settings import IngestSettings
+from services.ingest.states import TASK_TYPE
+
+
+async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
+    """Build the ingest server's parts over the database and the task service's channel."""
+    sealer = await asyncio.to_thread(_sealer, settings)
+    database = Database(common.database, "frontrow-ingest")
+    channel = connect(common.peers.task_address, transport=common.transport, actor="ingest")
+    peer = TaskPeer(channel)
+    relay = OutboxRelay(
+        database, outbox, {CREATE_TASK: peer.create_sender}, on_rejected=TaskRefusals(database)
+    )
+    servicer = IngestServicer(
+        database,
+        sealer,
+        relay.wake,
+        window_seconds=settings.window_seconds,
+        max_attempts=settings.max_attempts,
+    )
+    follower = Follower(
+        peer,
+        JobFollowSource(database),
+        types=[TASK_TYPE],
+        interval_seconds=settings.follow_interval_seconds,
+    )
+    purge = NoncePurge(
+        database,
+        window_seconds=settings.window_seconds,
+        interval_seconds=settings.purge_interval_seconds,
+    )
+
+    def register(server: grpc.aio.Server) -> None:
+        ingest_service_pb2_grpc.add_IngestServiceServicer_to_server(servicer, server)
+        work = IngestWorkServicer(database)
+        ingest_work_service_pb2_grpc.add_IngestWorkServiceServicer_to_server(work, server)
+
+    async def close() -> None:
+        await channel.close()
+        await database.close()
+
+    names = (
+        ingest_service_pb2.DESCRIPTOR.services_by_name["IngestService"].full_name,
+        ingest_work_service_pb2.DESCRIPTOR.services_by_name["IngestWorkService"].full_name,
+    )
+    return Mounted(register=register, service_names=names, loops=(relay, follower, purge), close=close)
+
+
+def _sealer(settings: IngestSettings) -> Sealer:
+    text = settings.sealing_key.get_secret_value()
+    return Sealer.from_hex(text) if text else Sealer.from_file(settings.sealing_key_file)

@@ -1,0 +1,63 @@
+"""SQL of spiders and their keys. No function commits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from services.ingest.models import AnyRow, spider_keys, spiders
+
+
+async def add(session: AsyncSession, spider_id: UUID, name: str, request_id: str) -> bool:
+    """Add a spider; False when its name or its request id is taken."""
+    added = await session.execute(
+        insert(spiders)
+        .values(id=spider_id, name=name, request_id=request_id)
+        .on_conflict_do_nothing()
+        .returning(spiders.c.id)
+    )
+    return added.scalar_one_or_none() is not None
+
+
+async def of_request(session: AsyncSession, request_id: str) -> AnyRow | None:
+    """Return the spider made under a request id, None for the empty one and an unknown one."""
+    if not request_id:
+        return None
+    query = select(spiders).where(spiders.c.request_id == request_id)
+    return (await session.execute(query)).one_or_none()
+
+
+async def get(session: AsyncSession, spider_id: UUID) -> AnyRow | None:
+    """Return a spider, None when there is none."""
+    return (await session.execute(select(spiders).where(spiders.c.id == spider_id))).one_or_none()
+
+
+async def add_key(session: AsyncSession, spider_id: UUID, key_id: str, sealed_secret: bytes) -> None:
+    """Add a key that works at once."""
+    await session.execute(
+        insert(spider_keys).values(spider_id=spider_id, key_id=key_id, sealed_secret=sealed_secret)
+    )
+
+
+async def listed(session: AsyncSession, *, after: str | None, limit: int) -> Sequence[AnyRow]:
+    """Return spiders by name, those after `after`."""
+    query = select(spiders).order_by(spiders.c.name).limit(limit)
+    if after is not None:
+        query = query.where(spiders.c.name > after)
+    return (await session.execute(query)).all()
+
+
+async def keys_of(session: AsyncSession, spider_ids: Sequence[UUID]) -> Sequence[AnyRow]:
+    """Return the keys of some spiders, newest first, without their secrets."""
+    query = (
+        select(
+            spider_keys.c.key_id, spider_keys.c.spider_id, spider_keys.c.created_at, spider_keys.c.revoked_at
+        )
+        .where(spider_keys.c.spider_id.in_(spider_ids))
+        .order_by(spider_keys.c.created_at.desc(), spider_keys.c.key_id.desc())
+    )
+    return (await session.execute(query)).all()
