@@ -35,10 +35,10 @@ from services.asr.errors import (
     VideoProjectNotFound,
 )
 from services.asr.models import outbox
+from services.asr.peers import CREATE_TASK, enqueue_cancel
 from services.asr.states import AsrStatus
 from services.asr.states_project import ProjectStatus
 
-CREATE_TASK, CANCEL_TASK = "create_task", "cancel_task"
 TASK_TYPE = "ai_slice"
 _CHUNK_BYTES = 1 << 18
 # The standard library's table is wrong for .ts, so there is one of our own.
@@ -126,8 +126,7 @@ class VideoProjectServicer(rpc.VideoProjectServiceServicer):
                     task_id=str(row.slice_task_id),
                 )
             if row.status == ProjectStatus.PENDING:
-                body = task_service_pb2.CancelTaskRequest(task_id=str(row.slice_task_id)).SerializeToString()
-                await enqueue(session, outbox, subject=_subject(project_id), kind=CANCEL_TASK, body=body)
+                await enqueue_cancel(session, _subject(project_id), row.slice_task_id)
             await repository.delete_project(session, project_id)
         self._wake_outbox()
         return pb.DeleteVideoProjectResponse()

@@ -59,20 +59,30 @@ async def cut(
         SpanOutside: nothing of the span is inside the recording.
         MediaError, MediaInfrastructure: see `services.asr.media.errors`.
     """
+    first, end = await _span(canonical, start_ms, end_ms, media)
+    await ffmpeg.run(
+        _arguments(canonical, out, first, Fraction(end, 1000)),
+        timeout_seconds=timeout_seconds,
+        duration_ms=end - round(first * 1000),
+        on_progress=on_progress,
+    )
+    return Cut(round(first * 1000), end)
+
+
+async def span(canonical: Path, start_ms: int, end_ms: int, *, media: Media) -> Cut:
+    """Return what `cut` would cut for the same arguments, without cutting. Raises SpanOutside."""
+    first, end = await _span(canonical, start_ms, end_ms, media)
+    return Cut(round(first * 1000), end)
+
+
+async def _span(canonical: Path, start_ms: int, end_ms: int, media: Media) -> tuple[Fraction, int]:
     limit = media.picture_end_ms if media.has_picture else media.duration_ms
     start, end = max(0, start_ms), min(end_ms, limit)
     if end <= start:
         raise SpanOutside(f"[{start_ms} ms, {end_ms} ms) has no part inside the recording of {limit} ms")
-    first = Fraction(start, 1000)
-    if media.has_picture:
-        first = await asyncio.to_thread(frame_time, canonical, start)
-    await ffmpeg.run(
-        _arguments(canonical, out, first, Fraction(end, 1000)),
-        timeout_seconds=timeout_seconds,
-        duration_ms=end - start,
-        on_progress=on_progress,
-    )
-    return Cut(round(first * 1000), end)
+    if not media.has_picture:
+        return Fraction(start, 1000), end
+    return await asyncio.to_thread(frame_time, canonical, start), end
 
 
 def frame_time(canonical: Path, at_ms: int) -> Fraction:

@@ -1,0 +1,97 @@
+"""Wire the slicing worker: the one seam between its settings and a running worker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+import grpc
+import grpc.aio
+from frontrow.worker import Dial, Worker
+
+from libs.common.client import connect
+from libs.common.loops import Loop
+from libs.common.objects import open_store
+from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from services.asr.slicing.peers import SlicingPeer
+from services.asr.slicing.selection import Rules
+from services.asr.slicing.settings import SlicingWorkerSettings
+from services.asr.slicing.worker import Slicing
+
+TASK_TYPE = "ai_slice"
+
+
+class Surroundings(Protocol):
+    """What the worker stands on; it has no database."""
+
+    @property
+    def transport(self) -> TransportSettings:
+        """How calls travel."""
+
+    @property
+    def peers(self) -> PeerSettings:
+        """Where the task and the asr service are."""
+
+    @property
+    def store(self) -> StoreSettings:
+        """Where recordings and clips are kept."""
+
+
+def build_worker(settings: SlicingWorkerSettings, common: Surroundings) -> Loop:
+    """Build the worker; nothing runs and nothing is dialled before its start."""
+    return SlicingWorker(settings, common)
+
+
+class SlicingWorker:
+    """The slicing worker with the channel that it owns."""
+
+    def __init__(self, settings: SlicingWorkerSettings, common: Surroundings) -> None:
+        self._settings = settings
+        self._common = common
+        self._channel: grpc.aio.Channel | None = None
+        self._worker: Worker | None = None
+
+    async def start(self) -> None:
+        """Open the channels and begin to claim."""
+        settings, common = self._settings, self._common
+        self._channel = connect(common.peers.asr_address, transport=common.transport, actor="slicing-worker")
+        rules = Rules(
+            merge_gap_ms=settings.merge_gap_ms,
+            lead_ms=settings.lead_ms,
+            tail_ms=settings.tail_ms,
+            shortest_ms=settings.shortest_ms,
+            longest_piece_ms=settings.longest_piece_ms,
+        )
+        handler = Slicing(SlicingPeer(self._channel), open_store(common.store), rules, settings.scratch)
+        self._worker = Worker(
+            target=_dial(common),
+            types=[TASK_TYPE],
+            handler=handler,
+            concurrency=settings.concurrency,
+            run_timeout_seconds=settings.run_timeout_seconds,
+        )
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        """Stop claiming, give back what runs, and close the channels. Safe to call twice."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.stop()
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()
+
+
+def _dial(common: Surroundings) -> Dial:
+    transport = common.transport
+    return Dial.with_files(
+        common.peers.task_address,
+        ca=_text(transport.tls_ca),
+        cert=_text(transport.tls_cert),
+        key=_text(transport.tls_key),
+        plaintext=transport.insecure_plaintext,
+    )
+
+
+def _text(path: Path | None) -> str:
+    return str(path) if path else ""
