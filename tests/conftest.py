@@ -17,6 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+import structlog
 
 from libs.common.db import Database
 from libs.common.mounted import Mounted
@@ -82,6 +83,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     run = config.stash.get(_RUN_POSTGRES, None)
     if run is not None:
         run.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_logs() -> None:
+    """Write log events as plain lines: structlog's default draws tracebacks, which takes seconds each."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(key_order=["level", "event"]),
+        ]
+    )
 
 
 @pytest.fixture(scope="session")

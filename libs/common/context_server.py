@@ -10,6 +10,7 @@ from grpc_reflection.v1alpha import reflection
 
 from libs.common.client import MAX_MESSAGE_BYTES, MAX_METADATA_BYTES
 from libs.common.credentials import server_credentials
+from libs.common.deadline import DEFAULT_CAP_SECONDS
 from libs.common.health import SERVICE_NAME as HEALTH_NAME
 from libs.common.health import Health
 from libs.common.interceptors import context, deadline, errors, telemetry
@@ -48,7 +49,10 @@ class AddressInUse(OSError):
 
 
 class ContextServer:
-    """Serve one context. `name` is the last part of its ErrorInfo domain, `frontrow.<name>`."""
+    """Serve one context. `name` is the last part of its ErrorInfo domain, `frontrow.<name>`.
+
+    `cap_seconds` limits unary calls whose client set no deadline, long polls excepted.
+    """
 
     def __init__(
         self,
@@ -59,6 +63,7 @@ class ContextServer:
         transport: TransportSettings | None = None,
         max_concurrent_rpcs: int | None = None,
         telemetry: Telemetry | None = None,
+        cap_seconds: float = DEFAULT_CAP_SECONDS,
     ) -> None:
         self.name = name
         self.health = Health(mounted.service_names)
@@ -67,7 +72,8 @@ class ContextServer:
         self._transport = transport or TransportSettings()
         self._max_concurrent_rpcs = max_concurrent_rpcs or self._transport.max_concurrent_rpcs
         self._telemetry = telemetry or Telemetry()
-        self._in_flight = InFlight()
+        self._cap_seconds = cap_seconds
+        self.in_flight = InFlight()
         self._server: grpc.aio.Server | None = None
         self._started: list[Loop] = []
         self._stopped: asyncio.Task[None] | None = None
@@ -104,14 +110,14 @@ class ContextServer:
         await asyncio.shield(self._stopped)
 
     async def _stop(self, grace_seconds: float) -> None:
-        log.info("server.stopping", server=self.name, calls=len(self._in_flight.methods))
+        log.info("server.stopping", server=self.name, calls=len(self.in_flight.methods))
         try:
             self.health.stop()
             self._mounted.on_stopping()
             if self._server is not None:
                 await self._server.stop(grace_seconds)
-            if not await self._in_flight.drained(_DRAIN_SECONDS):
-                log.error("server.handlers_stuck", server=self.name, methods=self._in_flight.methods)
+            if not await self.in_flight.drained(_DRAIN_SECONDS):
+                log.error("server.handlers_stuck", server=self.name, methods=self.in_flight.methods)
             for loop in reversed(self._started):
                 await self._stop_loop(loop)
         finally:
@@ -127,11 +133,11 @@ class ContextServer:
 
     def _build(self) -> grpc.aio.Server:
         steps = [
-            self._in_flight.tracked,
+            self.in_flight.tracked,
             telemetry.observing(self._telemetry),
             context.identified,
             errors.mapping(f"frontrow.{self.name}"),
-            deadline.limiting(self._mounted.long_polls),
+            deadline.limiting(self._mounted.long_polls, cap_seconds=self._cap_seconds),
         ]
         server = grpc.aio.server(
             interceptors=[Pipeline(steps, RequestValidator())],
