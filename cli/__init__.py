@@ -1,0 +1,1 @@
+"""The command line: `frontrow …`. It talks to the servers over gRPC and to nothing else."""

@@ -1,0 +1,129 @@
+"""`frontrow tasks`: what is being done, live."""
+
+import sys
+
+import click
+from frontrow.task.v1 import task_pb2, task_service_pb2, task_service_pb2_grpc
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from cli.connection import CALL_SECONDS, Connection
+from cli.output import as_dict, clock, console, json_option, print_json, print_table, word
+from libs.common.client import reading
+
+_STATUSES = ["pending", "processing", "completed", "failed", "cancelled"]
+
+
+@click.command()
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only these: ingest, asr, ai_slice. Repeatable."
+)
+@click.option(
+    "--status", "statuses", multiple=True, type=click.Choice(_STATUSES), help="Only these. Repeatable."
+)
+@click.option("-k", "--keywords", default="", help="In the names; space is AND, | is OR: '利率 债券 | 股票'.")
+@click.option("-n", "--limit", default=20, show_default=True, help="How many, newest first.")
+@click.option("--once", is_flag=True, help="Print a table and leave (also when the output is no terminal).")
+@json_option
+@click.pass_obj
+def tasks(
+    connection: Connection,
+    *,
+    types: tuple[str, ...],
+    statuses: tuple[str, ...],
+    keywords: str,
+    limit: int,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Watch tasks with live progress bars; Ctrl-C leaves.
+
+    \b
+    Examples:
+      frontrow tasks                            live, everything that runs or waits
+      frontrow tasks --type asr --once          a table of the newest transcriptions
+      frontrow tasks --status failed --once     what failed, and why
+      frontrow tasks --json -n 100
+    """
+    query = task_service_pb2.ListTasksRequest(
+        types=types, statuses=[_status(name) for name in statuses], keywords=keywords, page_size=limit
+    )
+    if as_json or once or not sys.stdout.isatty():
+        found = connection.run("task", _list(connection, query))
+        if as_json:
+            print_json([as_dict(task) for task in found])
+        else:
+            _print(found)
+    else:
+        connection.run("task", _watch(connection, query))
+
+
+def _status(name: str) -> task_pb2.TaskStatus.ValueType:
+    return task_pb2.TaskStatus.Value(f"TASK_STATUS_{name.upper()}")
+
+
+async def _list(connection: Connection, query: task_service_pb2.ListTasksRequest) -> list[task_pb2.Task]:
+    async with connection.channel("task") as channel:
+        stub = task_service_pb2_grpc.TaskServiceStub(channel)
+        return list((await stub.ListTasks(query, timeout=CALL_SECONDS)).tasks)
+
+
+def _print(found: list[task_pb2.Task]) -> None:
+    print_table(
+        ["id", "type", "status", "%", "try", "created (UTC)", "what", "error"],
+        [
+            (
+                task.id,
+                task.type,
+                word(task_pb2.TaskStatus, task.status, "TASK_STATUS_"),
+                task.progress,
+                f"{task.attempt}/{task.max_attempts}",
+                clock(task.create_time),
+                label(task),
+                task.error_message[:120],
+            )
+            for task in found
+        ],
+        empty="No tasks. `frontrow materials add FILE` or `frontrow submit FILE` makes some.",
+    )
+
+
+def label(task: task_pb2.Task) -> str:
+    """Return what a task works on, as people call it."""
+    return task.video_project_name or task.live_material_name or task.subject
+
+
+async def _watch(connection: Connection, query: task_service_pb2.ListTasksRequest) -> None:
+    """Draw one bar a task and follow the server's stream until Ctrl-C."""
+    progress = Progress(
+        TextColumn("{task.fields[kind]:<9}"),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.percentage:>3.0f} %  {task.fields[state]}"),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    bars: dict[str, object] = {}
+    watched = task_service_pb2.WatchTasksRequest(
+        types=query.types, statuses=query.statuses, keywords=query.keywords
+    )
+    console.print("[dim]Waiting for tasks; Ctrl-C leaves.[/]")
+    async with connection.channel("task") as channel:
+        stub = task_service_pb2_grpc.TaskServiceStub(channel)
+        with Live(progress, console=console, refresh_per_second=8):
+            async with reading(stub.WatchTasks(watched)) as answers:
+                async for answer in answers:
+                    _draw(progress, bars, answer.task)
+
+
+def _draw(progress: Progress, bars: dict[str, object], task: task_pb2.Task) -> None:
+    """Bring one task's bar up to date."""
+    state = word(task_pb2.TaskStatus, task.status, "TASK_STATUS_")
+    if task.id not in bars:
+        bars[task.id] = progress.add_task(label(task)[:40], total=100, kind=task.type, state=state)
+    bar = bars[task.id]
+    progress.update(
+        bar,  # type: ignore[arg-type]  # rich's TaskID is a NewType of int
+        completed=100 if task.status == task_pb2.TASK_STATUS_COMPLETED else task.progress,
+        state=f"{state} {task.error_message[:60]}".strip(),
+    )

@@ -1,0 +1,92 @@
+"""Find the servers and call them; say in plain words what went wrong."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import grpc
+from pydantic import ValidationError
+
+from libs.common.client import connect, error_info
+from libs.common.settings import PeerSettings, TransportSettings
+from services.state import STATE_FILE, InstanceState
+
+T = TypeVar("T")
+
+CALL_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Where the servers are: by settings, else as noted by the instance in `data_dir`, else the defaults."""
+
+    data_dir: Path
+
+    def address(self, context: str) -> str:
+        """Return `host:port` of one context's server."""
+        peers = PeerSettings()
+        field = f"{context}_address"
+        configured: str = getattr(peers, field)
+        state = self.running()
+        if field in peers.model_fields_set or state is None:
+            return configured
+        return state.addresses.get(context, configured)
+
+    def running(self) -> InstanceState | None:
+        """Return what a running instance noted in the data folder; None when none runs there."""
+        try:
+            noted = json.loads((self.data_dir / STATE_FILE).read_text(encoding="utf-8"))
+            state = InstanceState(**noted)
+            os.kill(state.pid, 0)
+        except (OSError, ValueError, TypeError):
+            return None
+        return state
+
+    @asynccontextmanager
+    async def channel(self, context: str) -> AsyncIterator[grpc.aio.Channel]:
+        """Open a channel to one context for a `with` block."""
+        channel = connect(self.address(context), transport=TransportSettings(), actor=actor())
+        try:
+            yield channel
+        finally:
+            await channel.close()
+
+    def run(self, context: str, work: Coroutine[Any, Any, T]) -> T:
+        """Run one command's calls to a context; turn failures into a message with what to do."""
+        try:
+            return asyncio.run(work)
+        except grpc.aio.AioRpcError as error:
+            raise click.ClickException(explain(error, context, self.address(context))) from error
+        except ValidationError as error:
+            raise click.ClickException(f"settings are wrong: {error}") from error
+        except KeyboardInterrupt:
+            raise click.Abort from None
+
+
+def actor() -> str:
+    """Return who acts, for the servers' history: the login name."""
+    return os.environ.get("FRONTROW_ACTOR") or os.environ.get("USER") or "cli"
+
+
+def explain(error: grpc.aio.AioRpcError, context: str, address: str) -> str:
+    """Return reason and cure of a failed call in one or a few lines."""
+    detail = error_info(error)
+    if detail.code == grpc.StatusCode.UNAVAILABLE and not detail.reason:
+        return (
+            f"no {context} server answers at {address}.\n"
+            "  Is Frontrow running?       frontrow up\n"
+            "  Runs it in another folder? frontrow --data-dir DIR …  (or FRONTROW_DATA_DIR)\n"
+            f"  On another machine?        FRONTROW_{context.upper()}_ADDRESS=host:port"
+        )
+    if detail.code == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return f"the {context} server at {address} took too long; `frontrow status` tells if it is well"
+    lines = [f"{detail.reason or detail.code.name}: {detail.message}"]
+    lines += [f"  {violation.field}: {violation.description}" for violation in detail.violations]
+    lines += [f"  {key}: {value}" for key, value in sorted(detail.metadata.items()) if value]
+    return "\n".join(lines)
