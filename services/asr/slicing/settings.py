@@ -11,24 +11,12 @@ class SlicingWorkerSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="FRONTROW_SLICING_", frozen=True, extra="ignore")
 
-    listen: str = Field(
-        default="127.0.0.1:7113", description="Where a worker of its own answers health checks."
-    )
-    concurrency: int = Field(
-        default=1, ge=1, le=64, description="Projects sliced at once; each cut uses all cores."
-    )
+    listen: str = Field(default="127.0.0.1:7113", description="A lone worker's health address.")
+    concurrency: int = Field(default=1, ge=1, le=64, description="Projects at once; a cut uses all cores.")
     scratch: Path = Field(default=Path("var/scratch"), description="Folder for a run's own temporary folder.")
     run_timeout_seconds: float = Field(default=21_600.0, gt=0, description="A longer run fails, retryable.")
-    merge_gap_ms: int = Field(
-        default=500, ge=0, le=60_000, description="Matches no further apart become one clip."
-    )
-    lead_ms: int = Field(
-        default=100, ge=0, le=2000, description="Silence kept before the first word, at most."
-    )
-    tail_ms: int = Field(
-        default=300, ge=0, le=2000, description="Silence kept behind the last word, at most."
-    )
+    merge_gap_ms: int = Field(default=500, ge=0, le=60_000, description="Matches this near become one clip.")
+    lead_ms: int = Field(default=100, ge=0, le=2000, description="Most silence before the first word.")
+    tail_ms: int = Field(default=300, ge=0, le=2000, description="Most silence behind the last word.")
     shortest_ms: int = Field(default=5000, ge=0, description="Matches grow within their paragraph to this.")
-    longest_piece_ms: int = Field(
-        default=180_000, ge=10_000, description="Longest clip where no topics are known."
-    )
+    longest_piece_ms: int = Field(default=180_000, ge=10_000, description="Longest clip without topics.")
