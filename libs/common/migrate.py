@@ -23,6 +23,7 @@ from typing import Any
 import structlog
 from alembic import command, context
 from alembic.config import Config
+from alembic.util.exc import CommandError
 from sqlalchemy import Connection, MetaData, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
@@ -107,6 +108,9 @@ async def _locked(database_url: str, ctx: str, config: Config, run: Callable[[Co
             await _take_lock(connection, ctx)
             if config.attributes.get("create_schema"):
                 await connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{ctx}"'))
+            elif not await connection.scalar(text(f"SELECT to_regclass('{ctx}.alembic_version')")):
+                # alembic's own check would make the version table
+                raise CommandError(f"the schema {ctx} is not there yet: upgrade it first")
             # whatever ran before alembic's configure must be committed, or alembic takes part in that
             # transaction and its own commits write nothing
             await connection.commit()
