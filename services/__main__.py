@@ -65,7 +65,12 @@ async def _serve(process: ProcessSettings) -> int:
             url = await postgres.start()
             keeper = asyncio.create_task(_keep_running(postgres), name="postgres-keeper")
         common = common_settings(process, url)
-        composition = Composition(common, workers=process.workers, ephemeral_ports=process.ephemeral_ports)
+        composition = Composition(
+            common,
+            process.data_dir,
+            workers=process.workers,
+            ephemeral_ports=process.ephemeral_ports,
+        )
         addresses = await composition.start()
         kind = "external" if postgres is None else "embedded"
         write_state(process.data_dir, InstanceState(os.getpid(), addresses, kind, common.store.object_store))

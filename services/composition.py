@@ -6,6 +6,7 @@ They call each other over loopback with the same stubs as on separate machines.
 import asyncio
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 
 import structlog
 
@@ -41,7 +42,7 @@ class Composition:
             await migrate.upgrade(self._common.database.url, name)
         addresses: dict[str, str] = {}
         for name in CONTEXTS:
-            listen, mounted = await _mount(name, self._common)
+            listen, mounted = await _mount(name, self._common, self._data_dir)
             address = _FREE_PORT if self._ephemeral_ports else listen
             server = ContextServer(name, address, mounted, transport=self._common.transport)
             self._servers.append(server)
@@ -72,7 +73,7 @@ class Composition:
         log.info("context.listening", server=name, address=bound, configured=configured)
 
 
-async def _mount(name: str, common: CommonSettings) -> tuple[str, Mounted]:
+async def _mount(name: str, common: CommonSettings, data_dir: Path) -> tuple[str, Mounted]:
     """Mount one context; return its configured listen address and what goes on its server.
 
     Each context is imported only here: the order of imports is the order of starts.
@@ -101,6 +102,8 @@ async def _mount(name: str, common: CommonSettings) -> tuple[str, Mounted]:
             from services.ingest.settings import IngestSettings
 
             ingest = IngestSettings()
+            if "sealing_key_file" not in ingest.model_fields_set:  # beside the database that it seals
+                ingest = ingest.model_copy(update={"sealing_key_file": data_dir / "ingest-sealing.key"})
             return ingest.listen, await mount_ingest(ingest, common)
 
 
