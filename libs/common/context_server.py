@@ -66,6 +66,8 @@ class ContextServer:
         cap_seconds: float = DEFAULT_CAP_SECONDS,
     ) -> None:
         self.name = name
+        self.bound = ""
+        """The address with its real port, from the start on."""
         self.health = Health(mounted.service_names)
         self._address = address
         self._mounted = mounted
@@ -87,7 +89,7 @@ class ContextServer:
         """
         self._server = self._build()
         try:
-            bound = self._bind(self._server)
+            self.bound = self._bind(self._server)
             await self._server.start()
             _running.add(self)
             for loop in self._mounted.loops:
@@ -97,8 +99,8 @@ class ContextServer:
             await self.stop(grace_seconds=0)
             raise
         self.health.set_serving(True)
-        log.info("server.started", server=self.name, address=bound)
-        return bound
+        log.info("server.started", server=self.name, address=self.bound)
+        return self.bound
 
     async def stop(self, grace_seconds: float = 5.0) -> None:
         """Stop in order: health, watches, calls (within the grace), their handlers, loops, then `close`.

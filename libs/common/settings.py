@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -46,6 +47,12 @@ class TransportSettings(BaseSettings):
     max_concurrent_rpcs: int = Field(
         default=1000, ge=1, description="calls one server runs at once, long polls and streams included"
     )
+
+    @model_validator(mode="after")
+    def _want_both_halves(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key belong together: set both or neither")
+        return self
 
 
 class PeerSettings(BaseSettings):

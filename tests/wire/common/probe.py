@@ -24,9 +24,10 @@ ASK, WATCH = f"/{SERVICE}/Ask", f"/{SERVICE}/Watch"
 
 def _compile() -> None:
     out = tempfile.mkdtemp(prefix="frontrow-probe-")
-    includes = [Path(__file__).parent, _ROOT / "third_party/protos", Path(grpc_tools.__file__).parent / "_proto"]
-    arguments = [f"-I{folder}" for folder in includes]
-    assert protoc.main(["protoc", *arguments, f"--python_out={out}", f"--grpc_python_out={out}", "probe.proto"]) == 0
+    well_known = Path(grpc_tools.__file__).parent / "_proto"
+    includes = [f"-I{folder}" for folder in (Path(__file__).parent, _ROOT / "third_party/protos", well_known)]
+    outputs = [f"--python_out={out}", f"--grpc_python_out={out}"]
+    assert protoc.main(["protoc", *includes, *outputs, "probe.proto"]) == 0
     sys.path.insert(0, out)
 
 

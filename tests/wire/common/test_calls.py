@@ -85,7 +85,7 @@ async def test_nested_streams_are_limited_too():
 
         async def forward(request, _context):
             async with reading(inner.Watch(request)) as answers:
-                return [answer async for answer in answers][0]
+                return await anext(answers)
 
         async with Probe(ask=forward).serving() as stub:
             assert float((await stub.Ask(Request(), timeout=2)).text) <= 1.9

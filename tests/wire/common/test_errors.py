@@ -71,8 +71,9 @@ async def test_a_stream_that_fails_half_way_gives_its_messages_and_then_internal
         got = []
 
         async def read():
-            async for message in stub.Watch(Request(), timeout=5):
-                got.append(message.text)
+            call = stub.Watch(Request(), timeout=5)
+            got.append((await call.read()).text)
+            await call.read()
 
         error = await failure(read())
     assert got == ["first"]
@@ -161,19 +162,24 @@ async def test_an_unreachable_database_is_unavailable_with_a_delay():
     assert detail.retry_delay_seconds
 
 
+def raise_sqlstate(code: str) -> str:
+    """Return a statement that fails with this SQLSTATE."""
+    return f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{code}'; END $$"
+
+
 @pytest.mark.parametrize(
     ("statement", "code", "reason"),
     [
-        ("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$", "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
-        ("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40P01'; END $$", "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
-        ("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '53300'; END $$", "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
-        ("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '57P01'; END $$", "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
-        ("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '08006'; END $$", "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
-        ("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '55P03'; END $$", "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
+        (raise_sqlstate("40001"), "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
+        (raise_sqlstate("40P01"), "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
+        (raise_sqlstate("53300"), "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
+        (raise_sqlstate("57P01"), "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
+        (raise_sqlstate("08006"), "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
+        (raise_sqlstate("55P03"), "UNAVAILABLE", "DATABASE_UNAVAILABLE"),
         ("SELECT 1 / 0", "INVALID_ARGUMENT", "INVALID_ARGUMENT"),
         ("SELECT 40000::smallint", "INVALID_ARGUMENT", "INVALID_ARGUMENT"),
         ("SELECT nothing FROM nowhere", "INTERNAL", None),
-        ("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '23505'; END $$", "INTERNAL", None),
+        (raise_sqlstate("23505"), "INTERNAL", None),
     ],
 )
 async def test_sqlstate_classes_are_mapped(empty_database_url, statement, code, reason):

@@ -1,0 +1,116 @@
+"""Which addresses may be served and called without TLS, and that TLS works where it is configured."""
+
+import datetime
+import ipaddress
+
+import grpc
+import pytest
+import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from libs.common.client import connect
+from libs.common.credentials import InsecureTransport, is_loopback
+from libs.common.settings import TransportSettings
+from tests.wire.common.probe import Probe, Request, Response, stub_on
+from tests.wire.common.test_errors import failure
+
+
+@pytest.mark.parametrize(
+    ("address", "loopback"),
+    [
+        ("127.0.0.1:7104", True),
+        ("127.8.8.8:1", True),
+        ("localhost:7104", True),
+        ("[::1]:7104", True),
+        ("dns:///127.0.0.1:7104", True),
+        ("ipv4:127.0.0.1:7104", True),
+        ("unix:/run/x.sock", True),
+        ("0.0.0.0:7104", False),
+        ("[::]:7104", False),
+        ("10.0.0.1:7104", False),
+        ("localhost.example.com:7104", False),
+        ("dns:///task:7104", False),
+        ("127.0.0.1.example.com:1", False),
+    ],
+)
+def test_loopback_is_recognised(address, loopback):
+    assert is_loopback(address) is loopback
+
+
+async def test_another_address_is_refused_without_tls_or_permission():
+    server = Probe().server("0.0.0.0:0", transport=TransportSettings())
+    with pytest.raises(InsecureTransport, match="FRONTROW_INSECURE_PLAINTEXT"):
+        await server.start()
+
+
+async def test_permitted_plaintext_works_and_is_loud():
+    transport = TransportSettings(insecure_plaintext=True)
+    with structlog.testing.capture_logs() as logs:
+        async with Probe().serving(address="0.0.0.0:0", transport=transport) as stub:
+            port = stub.address.rpartition(":")[2]
+            channel = connect(f"127.0.0.1:{port}", transport=transport)
+            assert (await stub_on(channel).Ask(Request(text="x"), timeout=5)).text == "x"
+            await channel.close()
+    assert ("warning", "transport.plaintext") in {(entry["log_level"], entry["event"]) for entry in logs}
+
+
+async def test_half_of_a_key_pair_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="tls_key"):
+        TransportSettings(tls_cert=tmp_path / "a.pem")
+
+
+async def test_tls_is_used_where_it_is_configured(tmp_path):
+    certificate, key = _certificate(tmp_path)
+    transport = TransportSettings(tls_cert=certificate, tls_key=key, tls_ca=certificate)
+    server = Probe().server("127.0.0.1:0", transport=transport)
+    address = await server.start()
+    channel = connect(address, transport=transport)
+    assert (await stub_on(channel).Ask(Request(text="x"), timeout=5)).text == "x"
+    async with grpc.aio.insecure_channel(address) as plain:
+        assert (await failure(stub_on(plain).Ask(Request(), timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
+    await channel.close()
+    await server.stop(grace_seconds=0)
+
+
+async def test_call_credentials_travel_over_loopback():
+    """A token is only attached to a connection gRPC deems private."""
+    seen = []
+
+    async def ask(_request, context):
+        seen.extend(value for key, value in context.invocation_metadata() if key == "authorization")
+        return Response()
+
+    async with Probe(ask=ask).serving() as stub:
+        await stub.Ask(Request(), timeout=5, credentials=grpc.access_token_call_credentials("t0ken"))
+    assert seen == ["Bearer t0ken"]
+
+
+def _certificate(folder):
+    """Write a self-signed certificate for 127.0.0.1 and its key; return their paths."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "frontrow test")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    certificate_path, key_path = folder / "cert.pem", folder / "key.pem"
+    certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    key_path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return certificate_path, key_path
