@@ -5,22 +5,21 @@ from pathlib import Path
 
 import click
 
-from cli.connection import Connection
-
+# Name: where it is, and its line in the list (said here, so that the list needs no import).
 _COMMANDS = {
-    "up": "cli.commands.up:up",
-    "status": "cli.commands.status:status",
-    "doctor": "cli.commands.doctor:doctor",
-    "submit": "cli.commands.submit:submit",
-    "spiders": "cli.commands.spiders:spiders",
-    "jobs": "cli.commands.jobs:jobs",
-    "drafts": "cli.commands.drafts:drafts",
-    "approve": "cli.commands.approve:approve",
-    "reject": "cli.commands.reject:reject",
-    "brands": "cli.commands.brands:brands",
-    "tasks": "cli.commands.tasks:tasks",
-    "materials": "cli.commands.materials:materials",
-    "slice": "cli.commands.slice:slice_material",
+    "up": ("cli.commands.up:up", "Start PostgreSQL, the four servers and all workers here."),
+    "status": ("cli.commands.status:status", "Ask each server's health."),
+    "doctor": ("cli.commands.doctor:doctor", "Look for what this machine lacks, and say what to do."),
+    "submit": ("cli.commands.submit:submit", "Submit a gallery as a spider does, signed."),
+    "spiders": ("cli.commands.spiders:spiders", "Register spiders and list them."),
+    "jobs": ("cli.commands.jobs:jobs", "See what became of submitted galleries."),
+    "drafts": ("cli.commands.drafts:drafts", "List drafts, e.g. those that wait for an editor."),
+    "approve": ("cli.commands.approve:approve", "Approve a draft; it joins its official page."),
+    "reject": ("cli.commands.reject:reject", "Reject a draft."),
+    "brands": ("cli.commands.brands:brands", "List and add brands."),
+    "tasks": ("cli.commands.tasks:tasks", "Watch the work with live progress bars."),
+    "materials": ("cli.commands.materials:materials", "Add recordings, list them, read transcripts."),
+    "slice": ("cli.commands.slice:slice_material", "Cut a transcribed recording into titled clips."),
 }
 
 
@@ -35,9 +34,14 @@ class _LazyGroup(click.Group):
         """Import and return one command; None for a name that there isn't."""
         if cmd_name not in _COMMANDS:
             return None
-        module, _, attribute = _COMMANDS[cmd_name].partition(":")
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
 
 @click.group(
@@ -69,4 +73,6 @@ def main(ctx: click.Context, data_dir: Path) -> None:
     Another machine's servers: set FRONTROW_TASK_ADDRESS, FRONTROW_REVIEW_ADDRESS,
     FRONTROW_ASR_ADDRESS and FRONTROW_INGEST_ADDRESS (host:port).
     """
+    from cli.connection import Connection
+
     ctx.obj = Connection(data_dir)

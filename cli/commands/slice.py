@@ -99,7 +99,7 @@ async def _result(
 
 
 async def download_clip(
-    stub: video_project_service_pb2_grpc.VideoProjectServiceAsyncStub, clip_id: str, target: Path
+    stub: "video_project_service_pb2_grpc.VideoProjectServiceAsyncStub", clip_id: str, target: Path
 ) -> None:
     """Write one clip's file."""
     request = video_project_service_pb2.DownloadMediaRequest(clip_id=clip_id)
