@@ -4,8 +4,8 @@
         submission = client.submit(gallery)
         job = client.get_job(submission.job_id)
 
-`AsyncSpiderClient` is the same for asyncio. Both sign each attempt with a fresh nonce and repeat it under the same
-request id, so that a lost answer never makes a second job. Needs grpcio and protobuf alone.
+`AsyncSpiderClient` is the same for asyncio. Both sign each attempt with a fresh nonce and repeat it under
+the same request id, so that a lost answer never makes a second job. Needs grpcio and protobuf alone.
 """
 
 from frontrow.client.aio import AsyncSpiderClient

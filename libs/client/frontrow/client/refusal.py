@@ -1,7 +1,7 @@
 """Read what a failed call told, with grpcio and protobuf alone.
 
-The three messages of google.rpc that matter here are declared in a pool of their own, so that they meet nobody
-else's copy of them.
+The three messages of google.rpc that matter here are declared in a pool of their own, so that they meet
+nobody else's copy of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _STRING, _BYTES, _INT32, _INT64, _MESSAGE = 9, 12, 5, 3, 11
 
 
 class Refused(Exception):
-    """A call failed for good. `reason` is stable (BAD_SIGNATURE, CLOCK_SKEW …), empty when the answer had none."""
+    """A call failed for good. `reason` is stable (BAD_SIGNATURE …), empty when the answer had none."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ def _declare() -> dict[str, type[Message]]:
             if of:
                 added.type_name = f".{package}.{of}"
     pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)  # type: ignore[no-untyped-call]
+    pool.Add(file)
     return {
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
         for name in shapes

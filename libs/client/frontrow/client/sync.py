@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import grpc
 from frontrow.client.refusal import read
@@ -11,6 +12,9 @@ from frontrow.client.retry import DEADLINE_SECONDS, Patience, Submission, fresh_
 from frontrow.client.signing import METHOD, sign
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2, ingest_service_pb2_grpc
 from frontrow.worker.dial import Dial
+
+if TYPE_CHECKING:
+    _Submit = grpc.UnaryUnaryMultiCallable[bytes, ingest_service_pb2.SubmitGalleryResponse]
 
 
 class SpiderClient:
@@ -36,7 +40,7 @@ class SpiderClient:
         self._key_id, self._secret = key_id, secret
         self._deadline_seconds = deadline_seconds
         # sends bytes as they are: what is signed is what travels
-        self._submit = self._channel.unary_unary(
+        self._submit: _Submit = self._channel.unary_unary(
             METHOD, response_deserializer=ingest_service_pb2.SubmitGalleryResponse.FromString
         )
         self._stub = ingest_service_pb2_grpc.IngestServiceStub(self._channel)

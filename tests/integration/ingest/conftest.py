@@ -1,0 +1,114 @@
+"""Fixtures of the ingest tests: the real server, a spider with its key, a raw signed call."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from frontrow.client import AsyncSpiderClient, sign
+from frontrow.ingest.v1 import (
+    gallery_pb2,
+    ingest_service_pb2,
+    ingest_service_pb2_grpc,
+    ingest_work_service_pb2_grpc,
+)
+
+from libs.common.client import connect
+from libs.common.settings import (
+    CommonSettings,
+    DatabaseSettings,
+    PeerSettings,
+    StoreSettings,
+    TelemetrySettings,
+    TransportSettings,
+)
+from services.ingest.mount import mount
+from services.ingest.settings import IngestSettings
+from tests.conftest import Serve
+
+SEALING_KEY = "5e" * 32
+
+
+def common_settings(database_url: str, store: Path | str = "unused", **addresses: str) -> CommonSettings:
+    """Return settings with everything beyond the database and the peers at its default."""
+    return CommonSettings(
+        database=DatabaseSettings(url=database_url),
+        transport=TransportSettings(),
+        peers=PeerSettings(**addresses),
+        store=StoreSettings(object_store=str(store)),
+        telemetry=TelemetrySettings(),
+    )
+
+
+def ingest_settings(**changes: object) -> IngestSettings:
+    """Return settings of a server whose sealing key is fixed."""
+    values: dict[str, object] = {"sealing_key": SEALING_KEY, "follow_interval_seconds": 0.2}
+    return IngestSettings(**(values | changes))  # type: ignore[arg-type]
+
+
+def gallery(*urls: str, url: str = "https://vogue.example/show", **changes: object) -> gallery_pb2.Gallery:
+    """Return a runway gallery of some images."""
+    values: dict[str, object] = {
+        "kind": gallery_pb2.GALLERY_KIND_RUNWAY,
+        "title": "Gucci — Look 一",
+        "source": "vogue",
+        "source_url": url,
+        "brand": "Gucci",
+        "season_code": "FW26",
+    }
+    images = [gallery_pb2.GalleryImage(url=each) for each in urls or ("https://img.example/1.jpg",)]
+    return gallery_pb2.Gallery(images=images, **(values | changes))  # type: ignore[arg-type]
+
+
+@dataclass
+class Ingest:
+    """The server under test, seen by a client."""
+
+    address: str
+    key_id: str = ""
+    secret: str = ""
+    spider_id: str = ""
+    stub: ingest_service_pb2_grpc.IngestServiceStub = field(init=False)
+    work: ingest_work_service_pb2_grpc.IngestWorkServiceStub = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.channel = connect(self.address)
+        self.stub = ingest_service_pb2_grpc.IngestServiceStub(self.channel)
+        self.work = ingest_work_service_pb2_grpc.IngestWorkServiceStub(self.channel)
+
+    async def make_spider(self, name: str) -> None:
+        """Make a spider and sign as it from now on."""
+        request = ingest_service_pb2.CreateSpiderRequest(name=name)
+        made = await self.stub.CreateSpider(request)
+        self.key_id, self.secret, self.spider_id = made.key_id, made.secret, made.spider.spider_id
+
+    async def call(
+        self,
+        request: ingest_service_pb2.SubmitGalleryRequest,
+        metadata: tuple[tuple[str, str], ...] | None = None,
+        *,
+        now: float | None = None,
+    ) -> ingest_service_pb2.SubmitGalleryResponse:
+        """Submit once, signed by hand unless `metadata` is given."""
+        signed = metadata or sign(
+            request.SerializeToString(), key_id=self.key_id, secret=self.secret, now=now
+        )
+        return await self.stub.SubmitGallery(request, metadata=signed)
+
+    def client(self, deadline_seconds: float = 10.0) -> AsyncSpiderClient:
+        """Return the library's client."""
+        return AsyncSpiderClient(
+            self.address, key_id=self.key_id, secret=self.secret, deadline_seconds=deadline_seconds
+        )
+
+
+@pytest.fixture
+async def ingest(serve: Serve, database_url: str, request: pytest.FixtureRequest) -> AsyncIterator[Ingest]:
+    """Give an ingest server alone (its task service is out of reach) and a spider of the test's own."""
+    common = common_settings(database_url, task_address="127.0.0.1:9")
+    found = Ingest(await serve("ingest", await mount(ingest_settings(), common)))
+    await found.make_spider(request.node.name[:64])
+    yield found
+    await found.channel.close()

@@ -1,0 +1,307 @@
+"""SubmitGallery on a real server and database (domain.md 3.1)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import grpc
+import pytest
+from frontrow.client import Refused, SpiderClient, sign
+from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2
+from frontrow.task.v1 import task_service_pb2
+from sqlalchemy import func, select, text
+
+from libs.common.client import error_info
+from libs.common.db import Database
+from services.ingest import repository_submit
+from services.ingest.models import jobs, nonces, outbox, spider_keys
+from services.ingest.servicer import SUBMIT_METHOD
+from services.ingest.signature import Credentials, expected_signature
+from tests.integration.ingest.conftest import Ingest, gallery
+
+
+def submission(request_id: str = "", **changes: object) -> ingest_service_pb2.SubmitGalleryRequest:
+    return ingest_service_pb2.SubmitGalleryRequest(gallery=gallery(**changes), request_id=request_id)  # type: ignore[arg-type]
+
+
+async def refusal(awaitable: object) -> tuple[grpc.StatusCode, str, dict[str, str]]:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await awaitable  # type: ignore[misc]
+    found = error_info(caught.value)
+    return found.code, found.reason, found.metadata
+
+
+async def count(database: Database, table: object, spider_id: str) -> int:
+    async with database.begin() as session:
+        query = select(func.count()).where(table.c.spider_id == UUID(spider_id))  # type: ignore[attr-defined]
+        return (await session.execute(query)).scalar_one()
+
+
+async def test_nonce_job_and_the_order_for_its_task_come_together(ingest: Ingest, database: Database) -> None:
+    answer = await ingest.call(submission())
+    assert answer.accepted
+    async with database.begin() as session:
+        job = (await session.execute(select(jobs).where(jobs.c.id == UUID(answer.job_id)))).one()
+        subject = f"ingest_job:{answer.job_id}"
+        order = (await session.execute(select(outbox).where(outbox.c.subject == subject))).one()
+    request = task_service_pb2.CreateTaskRequest.FromString(order.body)
+    assert (request.task_id, request.type, request.max_attempts) == (str(job.task_id), "ingest", 3)
+    assert request.payload["job_id"] == answer.job_id
+    assert await count(database, nonces, ingest.spider_id) == 1
+    found = (await ingest.stub.GetIngestJob(ingest_service_pb2.GetIngestJobRequest(job_id=answer.job_id))).job
+    assert found.status == ingest_job_pb2.INGEST_JOB_STATUS_PENDING
+    assert [i.result for i in found.images] == [ingest_job_pb2.IMAGE_RESULT_PENDING]
+    assert found.title == "Gucci — Look 一"
+
+
+async def test_a_transaction_that_fails_after_the_nonce_leaves_no_nonce_and_the_spider_gets_in_once(
+    ingest: Ingest, database: Database
+) -> None:
+    async with database.begin() as session:
+        await session.execute(
+            text("ALTER TABLE ingest.outbox ADD CONSTRAINT broken CHECK (id < 0) NOT VALID")
+        )
+    request = submission(request_id="crash")
+    signed = sign(request.SerializeToString(), key_id=ingest.key_id, secret=ingest.secret)
+    try:
+        code, _, _ = await refusal(ingest.call(request, signed))
+        assert code == grpc.StatusCode.INTERNAL
+    finally:
+        async with database.begin() as session:
+            await session.execute(text("ALTER TABLE ingest.outbox DROP CONSTRAINT broken"))
+    assert await count(database, nonces, ingest.spider_id) == 0
+    assert await count(database, jobs, ingest.spider_id) == 0
+    assert (await ingest.call(request, signed)).accepted
+    assert not (await ingest.call(request)).accepted
+    assert await count(database, jobs, ingest.spider_id) == 1
+
+
+async def test_a_replayed_nonce_is_refused_whatever_it_carries(ingest: Ingest) -> None:
+    first, other = submission(url="https://v.example/a"), submission(url="https://v.example/b")
+    signed = sign(first.SerializeToString(), key_id=ingest.key_id, secret=ingest.secret)
+    await ingest.call(first, signed)
+    assert await refusal(ingest.call(first, signed)) == (grpc.StatusCode.ALREADY_EXISTS, "NONCE_REPLAYED", {})
+    resigned = sign(other.SerializeToString(), key_id=ingest.key_id, secret=ingest.secret)
+    same_nonce = tuple((k, dict(signed)[k]) if k == "x-frontrow-nonce" else (k, v) for k, v in resigned)
+    assert (await refusal(ingest.call(other, same_nonce)))[1] == "BAD_SIGNATURE"
+
+
+async def test_one_nonce_sent_by_twenty_calls_at_once_makes_one_job(
+    ingest: Ingest, database: Database
+) -> None:
+    request = submission()
+    signed = sign(request.SerializeToString(), key_id=ingest.key_id, secret=ingest.secret)
+    answers = await asyncio.gather(*(ingest.call(request, signed) for _ in range(20)), return_exceptions=True)
+    assert sum(not isinstance(a, BaseException) for a in answers) == 1
+    assert await count(database, jobs, ingest.spider_id) == 1
+
+
+@pytest.mark.parametrize("off", [-299, 299])
+async def test_a_clock_five_minutes_off_is_taken(ingest: Ingest, off: int) -> None:
+    assert (await ingest.call(submission(), now=time.time() + off)).accepted
+
+
+@pytest.mark.parametrize("off", [-302, 302])
+async def test_a_clock_further_off_is_refused_with_the_servers_time(ingest: Ingest, off: int) -> None:
+    code, reason, metadata = await refusal(ingest.call(submission(), now=time.time() + off))
+    assert (code, reason) == (grpc.StatusCode.UNAUTHENTICATED, "CLOCK_SKEW")
+    assert abs(int(metadata["server_time"]) - time.time()) < 5
+
+
+async def test_key_then_signature_then_window_then_nonce_then_request_id_are_checked(ingest: Ingest) -> None:
+    request = submission(request_id="order")
+    await ingest.call(request)
+    late, raw = time.time() + 4000, request.SerializeToString()
+    wrong_key = sign(raw, key_id="fk_none", secret="wrong", now=late)
+    assert (await refusal(ingest.call(request, wrong_key)))[:2] == (
+        grpc.StatusCode.UNAUTHENTICATED,
+        "UNKNOWN_KEY",
+    )
+    wrong_secret = sign(raw, key_id=ingest.key_id, secret="wrong", now=late)
+    assert (await refusal(ingest.call(request, wrong_secret)))[1] == "BAD_SIGNATURE"
+    too_late = sign(raw, key_id=ingest.key_id, secret=ingest.secret, now=late)
+    assert (await refusal(ingest.call(request, too_late)))[1] == "CLOCK_SKEW"
+    other = submission(request_id="order", url="https://v.example/other")
+    signed = sign(other.SerializeToString(), key_id=ingest.key_id, secret=ingest.secret)
+    code, reason, _ = await refusal(ingest.call(other, signed))
+    assert (code, reason) == (grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED")
+
+
+async def test_a_known_request_id_answers_the_first_job(ingest: Ingest, database: Database) -> None:
+    first = await ingest.call(submission(request_id="once"))
+    again = await asyncio.gather(*(ingest.call(submission(request_id="once")) for _ in range(10)))
+    assert {(a.job_id, a.accepted) for a in again} == {(first.job_id, False)}
+    assert await count(database, jobs, ingest.spider_id) == 1
+
+
+async def test_two_spiders_may_use_the_same_request_id_and_nonce(ingest: Ingest) -> None:
+    request = submission(request_id="shared")
+    nonce = ("x-frontrow-nonce", "shared-nonce-0123456789")
+    for name in ("shared one", "shared two"):
+        await ingest.make_spider(name)
+        stamp = str(int(time.time()))
+        unsigned = Credentials(ingest.key_id, stamp, nonce[1], "")
+        signature = expected_signature(ingest.secret, SUBMIT_METHOD, unsigned, request.SerializeToString())
+        metadata = (
+            ("x-frontrow-key-id", ingest.key_id),
+            ("x-frontrow-timestamp", stamp),
+            nonce,
+            ("x-frontrow-signature", signature),
+        )
+        assert (await ingest.call(request, metadata)).accepted
+
+
+async def test_the_raw_bytes_are_signed_and_unknown_fields_with_them(ingest: Ingest) -> None:
+    request = submission()
+    # a field of a newer client: it must not break the signature, and changing it must
+    newer = request.SerializeToString() + b"\xfa\x07\x03new"
+    method = "/frontrow.ingest.v1.IngestService/SubmitGallery"
+    call = ingest.channel.unary_unary(
+        method, response_deserializer=ingest_service_pb2.SubmitGalleryResponse.FromString
+    )
+    signed = sign(newer, key_id=ingest.key_id, secret=ingest.secret)
+    assert (await refusal(call(newer[:-1] + b"W", metadata=signed)))[1] == "BAD_SIGNATURE"
+    assert (await call(newer, metadata=signed)).accepted
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda g: g.ClearField("images"), "gallery.images"),
+        (lambda g: g.images.extend([g.images[0]] * 500), "gallery.images"),
+        (lambda g: g.images.add(url="https://a/" + "x" * 8192), "gallery.images[1].url"),
+        (lambda g: g.images.add(url="data:image/png;base64,AA"), "gallery.images[1].url"),
+        (lambda g: g.MergeFrom(gallery_pb2.Gallery(title="nul\x00")), "gallery.title"),
+        (lambda g: g.MergeFrom(gallery_pb2.Gallery(title="t" * 513)), "gallery.title"),
+        (lambda g: g.MergeFrom(gallery_pb2.Gallery(source="s" * 33)), "gallery.source"),
+        (lambda g: g.ClearField("kind"), "gallery.kind"),
+        (lambda g: g.MergeFrom(gallery_pb2.Gallery(month=13)), "gallery.month"),
+        (lambda g: g.MergeFrom(gallery_pb2.Gallery(year=26)), "gallery.year"),
+    ],
+)
+async def test_a_field_at_fault_is_named(ingest: Ingest, change: object, field: str) -> None:
+    request = submission()
+    change(request.gallery)  # type: ignore[operator]
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await ingest.call(request)
+    found = error_info(caught.value)
+    assert found.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert found.violations[0].field == field
+
+
+async def test_a_lone_surrogate_in_the_title_is_refused_by_field(ingest: Ingest) -> None:
+    raw = submission(title="TITLE").SerializeToString().replace(b"TITLE", b"\xed\xa0\x80ab")
+    call = ingest.channel.unary_unary("/frontrow.ingest.v1.IngestService/SubmitGallery")
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call(raw, metadata=sign(raw, key_id=ingest.key_id, secret=ingest.secret))
+    found = error_info(caught.value)
+    assert found.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert [v.field for v in found.violations] == ["gallery.title"]
+
+
+async def test_the_largest_gallery_gets_in(ingest: Ingest) -> None:
+    big = gallery(*(f"https://a/{i}/".ljust(2048, "x") for i in range(500)))
+    for image in big.images:
+        image.caption = "字" * 1000
+    answer = await ingest.call(ingest_service_pb2.SubmitGalleryRequest(gallery=big))
+    assert answer.accepted
+
+
+async def test_an_old_spiders_message_gets_in_unchanged(ingest: Ingest) -> None:
+    old = gallery_pb2.Gallery(kind=gallery_pb2.GALLERY_KIND_STREET_SNAP, title="t", city="Copenhagen")
+    old.images.add(url="https://a/1.jpg")
+    assert (await ingest.call(ingest_service_pb2.SubmitGalleryRequest(gallery=old))).accepted
+
+
+async def test_a_database_dump_does_not_hold_the_secret(ingest: Ingest, database: Database) -> None:
+    async with database.begin() as session:
+        query = select(spider_keys.c.sealed_secret).where(spider_keys.c.key_id == ingest.key_id)
+        box = (await session.execute(query)).scalar_one()
+    assert ingest.secret.encode() not in box
+    listed = await ingest.stub.ListSpiders(ingest_service_pb2.ListSpidersRequest(page_size=1000))
+    assert ingest.secret not in str(listed)
+    assert ingest.key_id in str(listed)
+
+
+async def test_only_nonces_that_no_window_lets_in_any_more_are_purged(
+    ingest: Ingest, database: Database
+) -> None:
+    now = datetime.now(UTC)
+    ages = {"gone-0123456789abc": 361, "kept-0123456789abc": 355, "ahead-0123456789ab": -299}
+    async with database.begin() as session:
+        for nonce, age in ages.items():
+            signed_at = int((now - timedelta(seconds=age)).timestamp())
+            await repository_submit.use_nonce(session, UUID(ingest.spider_id), nonce, signed_at)
+        await repository_submit.purge_nonces(session, 360)
+        query = select(nonces.c.nonce).where(nonces.c.spider_id == UUID(ingest.spider_id))
+        left = set((await session.execute(query)).scalars())
+    assert left == {"kept-0123456789abc", "ahead-0123456789ab"}
+
+
+async def test_the_spider_client_repeats_under_the_same_request_id(ingest: Ingest) -> None:
+    async with ingest.client() as client:
+        first = await client.submit(gallery())
+        again = await client.submit(gallery(), request_id=first.request_id)
+        job = await client.get_job(first.job_id)
+    assert (first.accepted, again.accepted, again.job_id) == (True, False, first.job_id)
+    assert job.job_id == first.job_id
+
+
+async def test_the_ordinary_spider_client_submits_and_names_a_refusal(ingest: Ingest) -> None:
+    def work() -> tuple[str, str]:
+        with SpiderClient(ingest.address, key_id=ingest.key_id, secret=ingest.secret) as client:
+            job_id = client.submit(gallery()).job_id
+        wrong = SpiderClient(ingest.address, key_id=ingest.key_id, secret="wrong")
+        with wrong, pytest.raises(Refused) as refused:
+            wrong.submit(gallery())
+        return job_id, refused.value.reason
+
+    job_id, reason = await asyncio.to_thread(work)
+    assert UUID(job_id).version == 7
+    assert reason == "BAD_SIGNATURE"
+
+
+async def test_the_spider_client_gives_up_at_its_deadline() -> None:
+    nobody = Ingest("127.0.0.1:9", key_id="k", secret="s")
+    started = time.monotonic()
+    client = nobody.client(deadline_seconds=1.0)
+    with pytest.raises(Refused) as refused:
+        await client.submit(gallery())
+    await client.close()
+    assert refused.value.code == grpc.StatusCode.UNAVAILABLE
+    assert time.monotonic() - started < 3
+    await nobody.channel.close()
+
+
+async def test_jobs_are_listed_newest_first_by_filter_and_page(ingest: Ingest) -> None:
+    source = f"list-{ingest.spider_id[-8:]}"
+    made = [(await ingest.call(submission(source=source, url=f"https://l/{i}"))).job_id for i in range(5)]
+    request = ingest_service_pb2.ListIngestJobsRequest(source=f" {source.upper()} ", page_size=2)
+    seen: list[str] = []
+    while True:
+        page = await ingest.stub.ListIngestJobs(request)
+        seen += [job.job_id for job in page.jobs]
+        if not page.next_page_token:
+            break
+        request.page_token = page.next_page_token
+    assert seen == made[::-1]
+    done = ingest_service_pb2.ListIngestJobsRequest(
+        source=source, statuses=[ingest_job_pb2.INGEST_JOB_STATUS_DONE]
+    )
+    assert not (await ingest.stub.ListIngestJobs(done)).jobs
+    other = ingest_service_pb2.ListIngestJobsRequest(source="other", page_token=request.page_token)
+    assert (await refusal(ingest.stub.ListIngestJobs(other)))[0] == grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_a_spiders_name_is_taken_once_and_a_request_id_answers_the_first(ingest: Ingest) -> None:
+    request = ingest_service_pb2.CreateSpiderRequest(
+        name=f"once {ingest.spider_id}", request_id=ingest.spider_id
+    )
+    first = await ingest.stub.CreateSpider(request)
+    again = await ingest.stub.CreateSpider(request)
+    assert (again.created, again.secret, again.key_id) == (False, "", first.key_id)
+    request.request_id = ""
+    assert (await refusal(ingest.stub.CreateSpider(request)))[1] == "SPIDER_EXISTS"
