@@ -1,0 +1,29 @@
+"""Run the ASR worker alone: `python -m services.asr.worker`."""
+
+import sys
+
+import grpc.aio
+
+from libs.common.server import Mounted, run
+from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from services.asr.worker.mount import WorkerCommon, build_worker
+from services.asr.worker.settings import AsrWorkerSettings
+
+
+def _register(server: grpc.aio.Server) -> None:
+    """Serve nothing but health: the worker is called by nobody."""
+
+
+async def _close() -> None:
+    """Leave nothing to close: the worker closes what it opened."""
+
+
+async def _mount() -> tuple[str, Mounted]:
+    settings = AsrWorkerSettings()
+    common = WorkerCommon(TransportSettings(), PeerSettings(), StoreSettings())
+    worker = build_worker(settings, common)
+    return settings.listen, Mounted(register=_register, service_names=(), loops=[worker], close=_close)
+
+
+if __name__ == "__main__":
+    sys.exit(run("asr-worker", _mount))

@@ -1,0 +1,107 @@
+"""Speech recognition behind one interface, and the engine that runs on this machine."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from libs.common.child import ChildCrashed, ChildFailed, ChildTimeout
+from libs.common.child_pool import ChildPool
+from services.asr.worker.model import model_folder
+from services.asr.worker.settings import AsrWorkerSettings
+from services.asr.worker.speech import Segment, Span, Word
+
+# Whisper base needs about a tenth of the audio's length; a chunk that takes longer than this hangs.
+_SLOWEST_FACTOR = 10.0
+_SLOWEST_FLOOR_SECONDS = 300.0
+
+
+class EngineFailed(Exception):
+    """The engine gave no answer for a chunk: it crashed, hung or refused. Another try may succeed."""
+
+
+class Engine(Protocol):
+    """A speech recogniser."""
+
+    async def name(self) -> str:
+        """Return engine, model and number format, such as `faster-whisper/base/int8`.
+
+        Raises:
+            NoEngine: there is none on this machine.
+        """
+        ...
+
+    async def transcribe(
+        self, wav: Path, span: Span, on_position: Callable[[int], None]
+    ) -> tuple[str, list[Segment]]:
+        """Recognise the speech of one span of a 16 kHz mono WAV; returns language and segments.
+
+        Times are the recording's. `on_position` is told how far it has come, in milliseconds of the
+        recording. Stops at once when cancelled.
+
+        Raises:
+            EngineFailed, NoEngine.
+        """
+        ...
+
+    async def close(self) -> None:
+        """End what runs."""
+        ...
+
+
+class FasterWhisper:
+    """faster-whisper in child processes: one chunk each at a time, killable, and gone with this process."""
+
+    def __init__(self, settings: AsrWorkerSettings) -> None:
+        self._settings = settings
+        self._pool = ChildPool("services.asr.worker.engine_child", size=settings.concurrency)
+        self._found: tuple[Path, str] | None = None
+        self._finding = asyncio.Lock()
+
+    async def name(self) -> str:
+        """See Engine."""
+        _, model = await self._model()
+        return f"faster-whisper/{model}/{self._settings.compute_type}"
+
+    async def transcribe(
+        self, wav: Path, span: Span, on_position: Callable[[int], None]
+    ) -> tuple[str, list[Segment]]:
+        """See Engine."""
+        folder, _ = await self._model()
+        request = {
+            "wav": str(wav),
+            "start_ms": span.start_ms,
+            "end_ms": span.end_ms,
+            "model_dir": str(folder),
+            "device": self._settings.device,
+            "compute_type": self._settings.compute_type,
+            "beam_size": self._settings.beam_size,
+            "language": self._settings.language,
+            "initial_prompt": self._settings.initial_prompt,
+        }
+        seconds = (span.end_ms - span.start_ms) / 1000
+        try:
+            result = await self._pool.call(
+                request,
+                timeout_seconds=max(_SLOWEST_FLOOR_SECONDS, seconds * _SLOWEST_FACTOR),
+                on_event=lambda event: on_position(event["position_ms"]),
+            )
+        except (ChildCrashed, ChildFailed, ChildTimeout) as error:
+            raise EngineFailed(f"speech recognition failed: {error}") from error
+        return result["language"], [_segment(item) for item in result["segments"]]
+
+    async def close(self) -> None:
+        """See Engine."""
+        await self._pool.close()
+
+    async def _model(self) -> tuple[Path, str]:
+        async with self._finding:
+            if self._found is None:
+                folder, name = await asyncio.to_thread(model_folder, self._settings)
+                self._found = (folder.resolve(), name)
+        return self._found
+
+
+def _segment(item: dict[str, Any]) -> Segment:
+    words = tuple(Word(text, start_ms, end_ms) for text, start_ms, end_ms in item["words"])
+    return Segment(item["start_ms"], item["end_ms"], item["text"], words)

@@ -1,0 +1,105 @@
+"""Wire the ASR worker: from settings to a loop that claims and transcribes."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Protocol
+
+import grpc.aio
+import structlog
+from frontrow.worker import Dial, Worker
+
+from libs.common.client import connect
+from libs.common.objects import open_store
+from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from services.asr.worker import scratch
+from services.asr.worker.asr_peer import AsrPeer
+from services.asr.worker.engine import Engine, FasterWhisper
+from services.asr.worker.run import Transcriber
+from services.asr.worker.settings import AsrWorkerSettings
+from services.asr.worker.topics import LocalTopics
+
+log = structlog.get_logger(__name__)
+
+TASK_TYPE = "asr"
+
+
+class Common(Protocol):
+    """What the worker needs of the settings that all processes share; a worker has no database."""
+
+    @property
+    def transport(self) -> TransportSettings: ...
+
+    @property
+    def peers(self) -> PeerSettings: ...
+
+    @property
+    def store(self) -> StoreSettings: ...
+
+
+@dataclass(frozen=True)
+class WorkerCommon:
+    """The shared settings of a worker process alone."""
+
+    transport: TransportSettings
+    peers: PeerSettings
+    store: StoreSettings
+
+
+class AsrWorker:
+    """Claims `asr` tasks and transcribes; a Loop. Everything it needs is opened at the start."""
+
+    def __init__(self, settings: AsrWorkerSettings, common: Common, *, engine: Engine | None = None) -> None:
+        """Prepare the worker; `engine` replaces the embedded one."""
+        self._settings = settings
+        self._common = common
+        self._engine: Engine = engine or FasterWhisper(settings)
+        self._topics: LocalTopics | None = None
+        self._channel: grpc.aio.Channel | None = None
+        self._worker: Worker | None = None
+
+    async def start(self) -> None:
+        """Begin to claim. Remove what killed workers left in the scratch folder."""
+        left = await asyncio.to_thread(scratch.sweep, self._settings.scratch_dir)
+        if left:
+            log.info("asr.scratch_swept", folders=left)
+        self._channel = connect(
+            self._common.peers.asr_address, transport=self._common.transport, actor="asr-worker"
+        )
+        self._topics = LocalTopics()
+        transcriber = Transcriber(
+            AsrPeer(self._channel), open_store(self._common.store), self._engine, self._topics, self._settings
+        )
+        self._worker = Worker(
+            target=_dial(self._common),
+            types=[TASK_TYPE],
+            handler=transcriber.handle,
+            concurrency=self._settings.concurrency,
+            run_timeout_seconds=self._settings.run_timeout_seconds,
+        )
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        """Give back what runs, then close everything."""
+        if self._worker is not None:
+            await self._worker.stop()
+        await self._engine.close()
+        if self._topics is not None:
+            await self._topics.close()
+        if self._channel is not None:
+            await self._channel.close()
+
+
+def _dial(common: Common) -> Dial:
+    transport = common.transport
+    return Dial.with_files(
+        common.peers.task_address,
+        ca=str(transport.tls_ca or ""),
+        cert=str(transport.tls_cert or ""),
+        key=str(transport.tls_key or ""),
+        plaintext=transport.insecure_plaintext,
+    )
+
+
+def build_worker(settings: AsrWorkerSettings, common: Common) -> AsrWorker:
+    """Build the worker over the task service, the asr context and the object store."""
+    return AsrWorker(settings, common)

@@ -1,0 +1,63 @@
+"""Prepare a recording: what it is, one canonical file with a right clock, the audio that the engine hears."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from libs.common.objects import ObjectStore
+from services.asr.media import audio, canonical, probe
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A prepared recording; `wav` is a file of the run's own folder."""
+
+    wav: Path
+    canonical_key: str
+    duration_ms: int
+    width: int
+    height: int
+    missing_ms: int
+    format: str
+    copied: bool
+
+
+async def prepare(
+    store: ObjectStore,
+    media_key: str,
+    canonical_key: str,
+    folder: Path,
+    *,
+    on_share: Callable[[float], None],
+) -> Prepared:
+    """Make the canonical file and the audio of a stored recording; the canonical file is stored as well.
+
+    `on_share` is told the share done, 0 to 1.
+
+    Raises:
+        MediaError: the recording can't be used, with its reason.
+        MediaInfrastructure, StoreUnavailable, ObjectMissing: trouble around it.
+    """
+    made_path, wav = folder / "canonical.mp4", folder / "audio.wav"
+    async with store.local_path(media_key) as source:
+        media = await probe.probe(source)
+        made = await canonical.make(source, made_path, media, on_progress=lambda share: on_share(share * 0.5))
+    await audio.extract(
+        made_path,
+        wav,
+        duration_ms=made.media.duration_ms,
+        on_progress=lambda share: on_share(0.5 + share * 0.4),
+    )
+    await store.put_file(canonical_key, made_path)
+    made_path.unlink()
+    on_share(1.0)
+    return Prepared(
+        wav=wav,
+        canonical_key=canonical_key,
+        duration_ms=made.media.duration_ms,
+        width=made.media.width,
+        height=made.media.height,
+        missing_ms=made.missing_ms,
+        format=media.format,
+        copied=made.copied,
+    )

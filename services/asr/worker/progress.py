@@ -1,0 +1,66 @@
+"""Tell the task and the material how far a run has come: it only rises, and never holds the run up."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from services.asr.worker.asr_peer import NotWanted, RunLost
+
+log = structlog.get_logger(__name__)
+
+TRANSCRIBING_FROM, TRANSCRIBING_TO = 5, 95
+
+
+class Progress:
+    """The progress of one run (domain.md 2.5): 5 to 95 while the engine works.
+
+    `report` may be called from any step and in any order; lower values are dropped. Values are sent one at a
+    time in the background, the newest only. A failed report is a warning; a refused one stops the run.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[int], Awaitable[None]],
+        to_task: Callable[[int], None],
+        on_lost: Callable[[Exception], None],
+    ) -> None:
+        self._send = send
+        self._to_task = to_task
+        self._on_lost = on_lost
+        self._risen = asyncio.Event()
+        self._sender: asyncio.Task[None] | None = None
+        self.percent = 0
+
+    def report(self, percent: int) -> None:
+        """Report progress in percent."""
+        if percent > self.percent:
+            self.percent = min(percent, 100)
+            self._to_task(self.percent)
+            self._risen.set()
+
+    def position(self, done_ms: int, total_ms: int) -> None:
+        """Report how much of the audio has been recognised."""
+        share = min(1.0, done_ms / total_ms) if total_ms else 1.0
+        self.report(TRANSCRIBING_FROM + int(share * (TRANSCRIBING_TO - TRANSCRIBING_FROM)))
+
+    async def __aenter__(self) -> "Progress":
+        self._sender = asyncio.create_task(self._run(), name="asr.progress")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._sender is not None:
+            self._sender.cancel()
+            await asyncio.gather(self._sender, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await self._risen.wait()
+            self._risen.clear()
+            try:
+                await self._send(self.percent)
+            except (RunLost, NotWanted) as error:
+                self._on_lost(error)
+                return
+            except Exception as error:  # noqa: BLE001 - progress is for people; the run goes on without it
+                log.warning("asr.progress_failed", error=repr(error)[:300])

@@ -1,0 +1,255 @@
+"""One run of an `asr` task, from the begin to the stored result (domain.md 2.5)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+from frontrow.worker import Completed, Failed, Infrastructure, Outcome, Released, Run, TaskFailed
+
+from libs.common.objects import ObjectMissing, ObjectStore, StoreUnavailable
+from services.asr.media.errors import MediaError, MediaInfrastructure
+from services.asr.states import CANCELLED_REASON
+from services.asr.worker.asr_peer import AsrPeer, AsrUnreachable, Begun, NotWanted, Result, RunLost
+from services.asr.worker.debug_record import DebugRecord
+from services.asr.worker.engine import Engine
+from services.asr.worker.model import NoEngine
+from services.asr.worker.paragraphs import paragraphs
+from services.asr.worker.prepare import Prepared, prepare
+from services.asr.worker.progress import TRANSCRIBING_FROM, Progress
+from services.asr.worker.scratch import run_folder
+from services.asr.worker.settings import AsrWorkerSettings
+from services.asr.worker.speech import Part
+from services.asr.worker.topics import LocalTopics
+from services.asr.worker.transcribe import transcribe
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+# Trouble around a run, not of its recording: the task is given back uncharged, and the worker backs off.
+_INFRASTRUCTURE = (MediaInfrastructure, StoreUnavailable, AsrUnreachable, NoEngine, OSError)
+
+
+class NoSpeech(MediaError):
+    """Nobody speaks in the recording."""
+
+    reason = "NO_SPEECH"
+
+
+class MediaLost(MediaError):
+    """The stored recording is gone."""
+
+    reason = "MEDIA_LOST"
+
+
+class Transcriber:
+    """The handler of `asr` tasks."""
+
+    def __init__(
+        self,
+        asr: AsrPeer,
+        store: ObjectStore,
+        engine: Engine,
+        topics: LocalTopics,
+        settings: AsrWorkerSettings,
+    ) -> None:
+        self._asr = asr
+        self._store = store
+        self._engine = engine
+        self._topics = topics
+        self._settings = settings
+
+    async def handle(self, run: Run) -> Outcome:
+        """Begin the run and bring it to its end, which is an outcome or an exception of the worker's."""
+        material_id = str(run.payload.get("material_id", ""))
+        if not material_id:
+            return Failed("the task's payload has no material_id")
+        try:
+            begun = await self._asr.begin(material_id, run.task_id, run.version)
+        except NotWanted as error:
+            return Failed(str(error))
+        except RunLost:
+            return Released()  # refused by the task service as well, if it knows that the lease is lost
+        except AsrUnreachable as error:
+            raise Infrastructure(str(error)) from error
+        if begun.already_completed:
+            return Completed()
+        return await _Transcription(self, run, material_id, begun).outcome()
+
+    async def work(self, run: "_Transcription") -> None:
+        """Do the run's steps; see `_Transcription` for what happens when one fails."""
+        with run_folder(self._settings.scratch_dir) as folder:
+            prepared = await self._prepare(run, folder)
+            kept = (
+                await self._asr.parts(run.material_id, run.begun.asr_version)
+                if run.begun.part_indices
+                else {}
+            )
+            run.progress.report(TRANSCRIBING_FROM)
+            parts = await transcribe(
+                prepared.wav,
+                kept,
+                self._engine,
+                self._settings,
+                save=lambda part: self._asr.save_part(run.material_id, run.begun.asr_version, part),
+                on_position=run.progress.position,
+            )
+        await run.record.write("002_asr_raw", _raw_record(parts, kept))
+        if not any(part.utterances for part in parts):
+            raise NoSpeech("nobody speaks in this recording; there is nothing to transcribe")
+        result = await self._post_process(run, prepared, parts)
+        await uninterrupted(self._asr.complete(run.material_id, run.begun.asr_version, result))
+
+    async def _prepare(self, run: "_Transcription", folder: Path) -> Prepared:
+        try:
+            prepared = await prepare(
+                self._store,
+                run.begun.media_key,
+                f"recordings/{run.material_id}/canonical.mp4",
+                folder,
+                on_share=lambda share: run.progress.report(int(share * TRANSCRIBING_FROM)),
+            )
+        except ObjectMissing as error:
+            raise MediaLost("the stored recording is gone; upload it again as a new material") from error
+        content = {name: getattr(prepared, name) for name in Prepared.__dataclass_fields__}
+        await run.record.write("001_prepare", {**content, "kept_parts": list(run.begun.part_indices)})
+        return prepared
+
+    async def _post_process(self, run: "_Transcription", prepared: Prepared, parts: list[Part]) -> Result:
+        spoken = [utterance for part in parts for utterance in part.utterances]
+        topics, source = await self._topics.topics(spoken)
+        await run.record.write("003_llm_summaries", {"source": source, "topics": topics})
+        made = paragraphs(spoken, {topic.first for topic in topics})
+        await run.record.write("004_llm_paragraphs", {"source": "local", "paragraphs": made})
+        languages = Counter(part.language for part in parts if part.utterances)
+        result = Result(
+            duration_ms=prepared.duration_ms,
+            width=prepared.width,
+            height=prepared.height,
+            canonical_key=prepared.canonical_key,
+            engine=parts[0].engine,
+            language=languages.most_common(1)[0][0],
+            summaries_source=source,
+            missing_seconds=prepared.missing_ms / 1000,
+            utterances=spoken,
+            paragraphs=made,
+            topics=topics,
+        )
+        counts = {"utterances": len(spoken), "paragraphs": len(made), "topics": len(topics)}
+        await run.record.write("005_result", {**counts, "language": result.language, "source": source})
+        return result
+
+    async def fail(
+        self, run: "_Transcription", error: BaseException, reason: str, *, retryable: bool
+    ) -> None:
+        """Write a failure to the row and to the debug record; neither may hide the failure itself."""
+        percent = run.progress.percent
+        log.warning("asr.run_failed", material_id=run.material_id, reason=reason, retryable=retryable)
+        try:
+            await self._asr.fail(
+                run.material_id,
+                run.begun.asr_version,
+                reason=reason,
+                message=str(error),
+                progress=percent,
+                retryable=retryable,
+            )
+        except (RunLost, NotWanted, AsrUnreachable) as refused:
+            # the follower of tasks brings the row to the same end
+            log.warning("asr.failure_not_written", material_id=run.material_id, error=str(refused)[:300])
+        await run.record.write_failure(error, reason=reason, progress=percent, retryable=retryable)
+
+    def record_of(self, material_id: str, asr_version: int) -> DebugRecord:
+        """Open the debug record of a run."""
+        return DebugRecord(self._store, material_id, asr_version, enabled=self._settings.debug_record)
+
+    async def send_progress(self, material_id: str, asr_version: int, percent: int) -> None:
+        """Report progress to the asr context."""
+        await self._asr.progress(material_id, asr_version, percent)
+
+
+class _Transcription:
+    """The state of one run, and the one path by which it fails."""
+
+    def __init__(self, transcriber: Transcriber, run: Run, material_id: str, begun: Begun) -> None:
+        self._transcriber = transcriber
+        self._run = run
+        self._lost: Exception | None = None
+        self._working: asyncio.Task[None] | None = None
+        self.material_id = material_id
+        self.begun = begun
+        self.record = transcriber.record_of(material_id, begun.asr_version)
+        self.progress = Progress(
+            lambda percent: transcriber.send_progress(material_id, begun.asr_version, percent),
+            run.progress,
+            self._stop,
+        )
+
+    def _stop(self, why: Exception) -> None:
+        self._lost = why
+        if self._working is not None:
+            self._working.cancel()
+
+    async def outcome(self) -> Outcome:
+        """Do the work and tell how the run ended."""
+        try:
+            async with self.progress:
+                await self._work()
+        except RunLost:
+            return Released()
+        except NotWanted as error:
+            return Failed(str(error))
+        except MediaError as error:
+            await uninterrupted(self._fail(error, error.reason, retryable=False))
+            return Failed(f"{error.reason}: {error}")
+        except _INFRASTRUCTURE as error:
+            reason = getattr(error, "reason", None) or _upper_snake(type(error).__name__)
+            await uninterrupted(self._fail(error, reason, retryable=True))
+            raise Infrastructure(f"{reason}: {error}") from error
+        except asyncio.CancelledError as error:
+            if self._run.cancel_requested:
+                await uninterrupted(self._fail(error, CANCELLED_REASON, retryable=False))
+            raise
+        except Exception as error:
+            reason = _upper_snake(type(error).__name__)
+            await uninterrupted(self._fail(error, reason, retryable=True))
+            raise TaskFailed(f"{reason}: {error}", retryable=True) from error
+        return Completed()
+
+    async def _work(self) -> None:
+        """Run the steps in a task of their own, which a lost lease cancels at once."""
+        self._working = asyncio.create_task(self._transcriber.work(self), name=f"asr:{self.material_id}")
+        try:
+            await self._working
+        except asyncio.CancelledError:
+            if self._lost is not None:
+                raise self._lost from None
+            self._working.cancel()
+            await asyncio.gather(self._working, return_exceptions=True)
+            raise
+
+    async def _fail(self, error: BaseException, reason: str, *, retryable: bool) -> None:
+        if isinstance(error, asyncio.CancelledError):
+            error = RuntimeError("the transcription was cancelled on request")
+        await self._transcriber.fail(self, error, reason, retryable=retryable)
+
+
+def _upper_snake(name: str) -> str:
+    return "".join(f"_{letter}" if letter.isupper() else letter for letter in name).strip("_").upper()
+
+
+def _raw_record(parts: list[Part], kept: object) -> dict[str, object]:
+    return {"parts": parts, "kept": sorted(kept) if isinstance(kept, dict) else []}
+
+
+async def uninterrupted(work: Awaitable[T]) -> T:
+    """Finish a terminal write even when the run is cancelled meanwhile; the cancellation goes on after it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
