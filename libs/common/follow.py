@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from typing import NamedTuple, Protocol
 
-import grpc.aio
 import structlog
 
 from libs.common.db import is_transient
-from libs.common.loops import Periodic, backoff_seconds
+from libs.common.loops import Periodic, backoff_seconds, is_cancelled
 from libs.common.tasks import TaskPeer, TaskView
 
 log = structlog.get_logger(__name__)
@@ -140,7 +139,11 @@ class Follower:
                         if view.status in _TELLING and view.version > 0:
                             self.wake()
                 log.debug("follow.watch_ended", loop=self._name)
-            except (grpc.aio.AioRpcError, OSError) as error:
+            except asyncio.CancelledError:
+                if is_cancelled():
+                    raise
+                log.warning("follow.watch_broken", loop=self._name, error="the call was cancelled")
+            except Exception as error:  # noqa: BLE001 - logged; the interval stands in for the stream
                 log.warning("follow.watch_broken", loop=self._name, error=repr(error)[:500])
             failures += 1
             await asyncio.sleep(backoff_seconds(failures))

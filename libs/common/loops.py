@@ -25,6 +25,15 @@ def backoff_seconds(
     return doubled * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
 
 
+def is_cancelled() -> bool:
+    """Tell, in an ``except CancelledError``, whether it is this task that is to end.
+
+    A call on a channel that was closed raises the same error in a task that nobody has cancelled.
+    """
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
 class Loop(Protocol):
     """A duty that runs beside the RPCs of a server."""
 
@@ -98,6 +107,11 @@ class Periodic:
             try:
                 await self._step()
                 failures = 0
+            except asyncio.CancelledError:
+                if is_cancelled():
+                    raise
+                failures += 1
+                log.exception("loop.step_failed", loop=self.name, failures=failures)
             except Exception:  # a loop outlives the failure of one step
                 failures += 1
                 log.exception("loop.step_failed", loop=self.name, failures=failures)

@@ -36,7 +36,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.client import reason_of
 from libs.common.db import Database
-from libs.common.loops import Periodic, backoff_seconds
+from libs.common.loops import Periodic, backoff_seconds, is_cancelled
 
 log = structlog.get_logger(__name__)
 
@@ -54,6 +54,8 @@ _PERMANENT = frozenset(
         grpc.StatusCode.OUT_OF_RANGE,
     }
 )
+
+_GRACE_SECONDS = 5.0
 
 
 class Rejected(Exception):
@@ -130,6 +132,7 @@ class OutboxRelay:
         self._batch = batch
         self._lease_seconds = lease_seconds
         self._longest_backoff_seconds = longest_backoff_seconds
+        self._calls: set[asyncio.Task[None]] = set()
         self._loop = Periodic("outbox", interval_seconds, self.relay)
 
     def wake(self) -> None:
@@ -141,19 +144,33 @@ class OutboxRelay:
         await self._loop.start()
 
     async def stop(self) -> None:
-        """Let the calls in hand end. What is left stays in the table."""
+        """Let the calls in hand end within the grace. What is left stays in the table."""
         await self._loop.stop()
+        if self._calls:
+            _, slow = await asyncio.wait(self._calls, timeout=_GRACE_SECONDS)
+            for call in slow:
+                call.cancel()
+            await asyncio.gather(*slow, return_exceptions=True)
 
     async def relay(self) -> None:
-        """Send until nothing is due."""
-        while rows := await self._claim():
-            # one row of a subject at a time, so these are all of different subjects
-            outcomes = await asyncio.gather(*map(self._deliver, rows), return_exceptions=True)
-            for failure in outcomes:
-                if failure is not None:  # the outcome could not be written down: the database is away
-                    raise failure
+        """Begin the calls that are due, up to ``batch`` at once; a slow one holds up its subject alone."""
+        while free := self._batch - len(self._calls):
+            rows = await self._claim(free)
+            if not rows:
+                return
+            for row in rows:
+                call = asyncio.create_task(self._deliver(row), name=f"outbox:{row.id}")
+                self._calls.add(call)
+                call.add_done_callback(self._ended)
 
-    async def _claim(self) -> list[_Row]:
+    def _ended(self, call: asyncio.Task[None]) -> None:
+        self._calls.discard(call)
+        if not call.cancelled() and (error := call.exception()) is not None:
+            # what became of the call could not be written down: it is made again when the lease is over
+            log.error("outbox.not_noted", call=call.get_name(), error=repr(error)[:500])
+        self._loop.wake()  # the subject's next row may go now
+
+    async def _claim(self, limit: int) -> list[_Row]:
         """Lease the oldest live row of each subject that is due, in a transaction of its own."""
         row, earlier = self._table.alias("o"), self._table.alias("earlier")
         # a subject whose oldest row waits for its next try has nothing due: that keeps the order
@@ -171,7 +188,7 @@ class OutboxRelay:
                 .exists(),
             )
             .order_by(row.c.id)
-            .limit(self._batch)
+            .limit(limit)
             .with_for_update(of=row, skip_locked=True)
             .cte("head")
             .prefix_with("MATERIALIZED")
@@ -193,8 +210,10 @@ class OutboxRelay:
         except Rejected as rejected:
             await self._reject(row, str(rejected))
         except asyncio.CancelledError:
-            await self._note(row, last_error="stopped while the call was made")
-            raise
+            if is_cancelled():
+                await self._note(row, last_error="stopped while the call was made")
+                raise
+            await self._postpone(row, ConnectionError("the channel was closed while the call was made"))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and the row tried again
             await self._postpone(row, error)
         else:

@@ -87,6 +87,20 @@ async def test_a_failed_step_is_logged_backs_off_and_the_loop_goes_on() -> None:
     await loop.stop()
 
 
+async def test_a_cancellation_that_was_not_meant_for_the_loop_does_not_end_it() -> None:
+    ran: list[int] = []
+
+    async def step() -> None:
+        ran.append(1)
+        if len(ran) == 1:
+            raise asyncio.CancelledError  # as a call does whose channel was closed
+
+    loop = Periodic("test", 0.01, step)
+    await loop.start()
+    await eventually(lambda: len(ran) >= 3)
+    await loop.stop()
+
+
 async def test_stopping_lets_the_step_in_hand_finish() -> None:
     steps = Steps()
     steps.gate.clear()
