@@ -18,6 +18,7 @@ from libs.common.errors import InvalidArgument
 DEFAULT_PAGE_SIZE = 50
 MAX_PAGE_SIZE = 1000
 MAX_PAGE_BYTES = 3 * 1024 * 1024
+_MAX_TOKEN_LENGTH = 4096
 
 Position = str | int | float | bool | None | datetime | uuid.UUID
 M = TypeVar("M", bound=Message)
@@ -48,10 +49,12 @@ def decode_token(token: str, request: Message) -> list[Position] | None:
     if not token:
         return None
     try:
+        if len(token) > _MAX_TOKEN_LENGTH:
+            raise ValueError("longer than any token of ours")
         body = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         digest, packed = json.loads(body)
         position = [_unpack(value) for value in packed]
-    except (binascii.Error, ValueError, TypeError, KeyError) as error:
+    except (binascii.Error, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidArgument.of_field(
             "page_token", "is not a token of this list; take next_page_token unchanged, or leave it empty"
         ) from error

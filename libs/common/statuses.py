@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
@@ -18,7 +19,19 @@ MAX_VIOLATIONS = 20
 STATUS_BUDGET_BYTES = 7_000
 """What a status may take of the 8 KiB of metadata that a client with default settings accepts."""
 
-_MAX_VALUE = 300
+
+class _Cut(NamedTuple):
+    violations: int
+    message_length: int
+    value_length: int
+
+
+_CUTS = (
+    _Cut(MAX_VIOLATIONS, 2000, 300),
+    _Cut(MAX_VIOLATIONS, 1000, 100),
+    _Cut(5, 500, 100),
+    _Cut(1, 200, 50),
+)
 
 _CODES = {kind: grpc.StatusCode[kind.value] for kind in Kind}
 
@@ -37,20 +50,14 @@ class ErrorDetail:
 
 
 def to_status(error: DomainError, domain: str) -> status_pb2.Status:
-    """Return the status of a refusal, cut so that it fits into metadata: violations first, then texts."""
-    violations = error.violations[:MAX_VIOLATIONS]
-    message = error.message
-    status = _build(error, domain, message, violations)
-    while _carried_bytes(status) > STATUS_BUDGET_BYTES:
-        if len(violations) > 1:
-            violations = violations[: len(violations) // 2]
-        elif len(message) > _MAX_VALUE:
-            message = message[: len(message) // 2] + "…"
-        else:
-            status.ClearField("details")
-            status.details.append(_pack(error_details_pb2.ErrorInfo(reason=error.reason, domain=domain)))
-            break
-        status = _build(error, domain, message, violations)
+    """Return the status of a refusal, cut only as far as it must be to fit into metadata."""
+    for cut in _CUTS:
+        status = _build(error, domain, cut)
+        if carried_bytes(status) <= STATUS_BUDGET_BYTES:
+            return status
+    bare = error_details_pb2.ErrorInfo(reason=error.reason, domain=domain)
+    del status.details[:]
+    status.details.append(_pack(bare))
     return status
 
 
@@ -82,26 +89,32 @@ def from_error(error: grpc.RpcError) -> ErrorDetail:
     )
 
 
-def _build(
-    error: DomainError, domain: str, message: str, violations: tuple[FieldViolation, ...]
-) -> status_pb2.Status:
-    metadata = {key: value[:_MAX_VALUE] for key, value in error.metadata.items()}
+def _build(error: DomainError, domain: str, cut: _Cut) -> status_pb2.Status:
+    metadata = {key: _shorten(value, cut.value_length) for key, value in error.metadata.items()}
     details: list[Message] = [
         error_details_pb2.ErrorInfo(reason=error.reason, domain=domain, metadata=metadata)
     ]
-    if violations:
+    if error.violations:
         bad = error_details_pb2.BadRequest()
-        for violation in violations:
+        for violation in error.violations[: cut.violations]:
             bad.field_violations.add(
-                field=violation.field[:_MAX_VALUE], description=violation.description[:_MAX_VALUE]
+                field=_shorten(violation.field, cut.value_length),
+                description=_shorten(violation.description, cut.value_length),
             )
         details.append(bad)
     if error.retry_delay_seconds is not None:
         delay = duration_pb2.Duration()
         delay.FromMilliseconds(round(error.retry_delay_seconds * 1000))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
-    code = _CODES[error.kind].value[0]
-    return status_pb2.Status(code=code, message=message, details=[_pack(detail) for detail in details])
+    return status_pb2.Status(
+        code=_CODES[error.kind].value[0],
+        message=_shorten(error.message, cut.message_length),
+        details=[_pack(detail) for detail in details],
+    )
+
+
+def _shorten(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _pack(detail: Message) -> any_pb2.Any:
@@ -110,7 +123,7 @@ def _pack(detail: Message) -> any_pb2.Any:
     return packed
 
 
-def _carried_bytes(status: status_pb2.Status) -> int:
+def carried_bytes(status: status_pb2.Status) -> int:
     """Return the size on the wire: the message percent-encoded in one header, all in base64 in another."""
     text = sum(1 if 0x20 <= byte < 0x7F and byte != 0x25 else 3 for byte in status.message.encode())
     return text + int(status.ByteSize()) * 4 // 3

@@ -22,6 +22,8 @@ from libs.common.interceptors.call import ServedCall, Step
 
 log = structlog.get_logger(__name__)
 
+_CLOCK_MARGIN_SECONDS = 0.05
+
 
 def mapping(domain: str) -> Step:
     """Return the step for a server whose ErrorInfo domain is `domain` (`frontrow.task`)."""
@@ -42,7 +44,7 @@ async def _mapped(call: ServedCall, domain: str) -> AsyncIterator[None]:
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling() > 0:
-            call.code = grpc.StatusCode.CANCELLED
+            call.code = _code_of_cancellation(call)
             raise  # gRPC's own: the client went away, its deadline passed, or the server stops
         await _abort(call, _internal(call, error))
     except Exception as error:  # noqa: BLE001  # the outermost boundary: nothing may pass it unmapped
@@ -52,6 +54,13 @@ async def _mapped(call: ServedCall, domain: str) -> AsyncIterator[None]:
         else:
             _note(call, refusal, error)
             await _abort(call, statuses.to_status(refusal, domain))
+
+
+def _code_of_cancellation(call: ServedCall) -> grpc.StatusCode:
+    """Tell a passed deadline from a client that went away; its reset may arrive a moment before our clock."""
+    remaining = call.context.time_remaining()
+    late = remaining is not None and remaining < _CLOCK_MARGIN_SECONDS
+    return grpc.StatusCode.DEADLINE_EXCEEDED if late else grpc.StatusCode.CANCELLED
 
 
 async def _abort(call: ServedCall, status: status_pb2.Status) -> None:

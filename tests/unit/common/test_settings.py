@@ -1,0 +1,42 @@
+"""The settings every process shares."""
+
+import pytest
+from pydantic import ValidationError
+
+from libs.common.settings import CommonSettings, DatabaseSettings, PeerSettings, TransportSettings
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+asyncpg"])
+def test_a_database_url_always_names_the_driver(scheme):
+    settings = DatabaseSettings(url=f"{scheme}://u:p@/db?host=/tmp/pg&port=5432")
+    assert settings.url == "postgresql+asyncpg://u:p@/db?host=/tmp/pg&port=5432"
+
+
+@pytest.mark.parametrize("url", ["mysql://h/db", "sqlite:///x", "host=a"])
+def test_another_database_is_refused(url):
+    with pytest.raises(ValidationError, match="postgresql://"):
+        DatabaseSettings(url=url)
+
+
+def test_everything_comes_from_variables_with_one_prefix(monkeypatch):
+    monkeypatch.setenv("FRONTROW_DATABASE_URL", "postgresql://h/db")
+    monkeypatch.setenv("FRONTROW_DATABASE_POOL_SIZE", "7")
+    monkeypatch.setenv("FRONTROW_TASK_ADDRESS", "task:7104")
+    monkeypatch.setenv("FRONTROW_INSECURE_PLAINTEXT", "1")
+    monkeypatch.setenv("FRONTROW_OBJECT_STORE", "s3://bucket")
+    settings = CommonSettings.from_environment()
+    assert settings.database.pool_size == 7
+    assert settings.peers.task_address == "task:7104"
+    assert settings.peers.review_address == "127.0.0.1:7102"
+    assert settings.transport.insecure_plaintext is True
+    assert settings.store.object_store == "s3://bucket"
+    assert settings.telemetry.otlp_endpoint is None
+
+
+def test_settings_never_change_once_read():
+    with pytest.raises(ValidationError, match="frozen"):
+        PeerSettings().task_address = "elsewhere"
+
+
+def test_plaintext_is_off_unless_asked_for():
+    assert TransportSettings().insecure_plaintext is False
