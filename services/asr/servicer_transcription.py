@@ -203,14 +203,12 @@ def _check_counts(
     came = (utterance_count, len(paragraphs), len(topics))
     if announced != came:
         raise InvalidArgument(f"announced {announced} utterances, paragraphs and topics, but {came} came")
-    # several paragraphs may be cut of one over-long utterance; apart from that they follow one another
     covered = 0
     for index, paragraph in enumerate(paragraphs):
-        first, count = paragraph["first_utterance"], paragraph["utterance_count"]
-        continues = count == 1 and index > 0 and first == covered - 1
-        if paragraph["paragraph"] != index or count < 1 or (first != covered and not continues):
+        in_order = paragraph["paragraph"] == index and paragraph["first_utterance"] == covered
+        if not in_order or paragraph["utterance_count"] < 1:
             raise InvalidArgument.of_field(f"batch.paragraphs[{index}]", "must follow the one before it")
-        covered = first + count
+        covered += paragraph["utterance_count"]
     if covered != utterance_count:
         raise InvalidArgument.of_field("batch.paragraphs", "must cover every utterance")
     next_first = 0

@@ -22,23 +22,28 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n frontrow/asr/v1/transcript.proto\x12\x0f\x66rontrow.asr.v1\"6\n\x04Word\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08start_ms\x18\x02 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x03\"\x82\x01\n\tUtterance\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x10\n\x08start_ms\x18\x02 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x03\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x10\n\x08raw_text\x18\x05 \x01(\t\x12$\n\x05words\x18\x06 \x03(\x0b\x32\x15.frontrow.asr.v1.Word\"|\n\tParagraph\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x10\n\x08start_ms\x18\x02 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x03\x12\x0c\n\x04text\x18\x04 \x01(\t\x12\x17\n\x0f\x66irst_utterance\x18\x05 \x01(\x05\x12\x17\n\x0futterance_count\x18\x06 \x01(\x05\"\x9c\x01\n\x05Topic\x12\r\n\x05index\x18\x01 \x01(\x05\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12\x10\n\x08keywords\x18\x04 \x03(\t\x12\x10\n\x08start_ms\x18\x05 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x06 \x01(\x03\x12\x17\n\x0f\x66irst_utterance\x18\x07 \x01(\x05\x12\x17\n\x0futterance_count\x18\x08 \x01(\x05\"\x93\x01\n\x0eTranscriptPart\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x10\n\x08start_ms\x18\x02 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x03\x12\x0e\n\x06\x65ngine\x18\x04 \x01(\t\x12\x10\n\x08language\x18\x05 \x01(\t\x12.\n\nutterances\x18\x06 \x03(\x0b\x32\x1a.frontrow.asr.v1.Utteranceb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n frontrow/asr/v1/transcript.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1b\x62uf/validate/validate.proto\"6\n\x04Word\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08start_ms\x18\x02 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x03\"\x8e\x01\n\tUtterance\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x10\n\x08start_ms\x18\x02 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x03\x12\x18\n\x04text\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xc8\x01\x12\x10\n\x08raw_text\x18\x05 \x01(\t\x12$\n\x05words\x18\x06 \x03(\x0b\x32\x15.frontrow.asr.v1.Word\"\x88\x01\n\tParagraph\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x10\n\x08start_ms\x18\x02 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x03\x12\x18\n\x04text\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xc8\x01\x12\x17\n\x0f\x66irst_utterance\x18\x05 \x01(\x05\x12\x17\n\x0futterance_count\x18\x06 \x01(\x05\"\x9c\x01\n\x05Topic\x12\r\n\x05index\x18\x01 \x01(\x05\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12\x10\n\x08keywords\x18\x04 \x03(\t\x12\x10\n\x08start_ms\x18\x05 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x06 \x01(\x03\x12\x17\n\x0f\x66irst_utterance\x18\x07 \x01(\x05\x12\x17\n\x0futterance_count\x18\x08 \x01(\x05\"\x93\x01\n\x0eTranscriptPart\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x10\n\x08start_ms\x18\x02 \x01(\x03\x12\x0e\n\x06\x65nd_ms\x18\x03 \x01(\x03\x12\x0e\n\x06\x65ngine\x18\x04 \x01(\t\x12\x10\n\x08language\x18\x05 \x01(\t\x12.\n\nutterances\x18\x06 \x03(\x0b\x32\x1a.frontrow.asr.v1.Utteranceb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'frontrow.asr.v1.transcript_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_WORD']._serialized_start=53
-  _globals['_WORD']._serialized_end=107
-  _globals['_UTTERANCE']._serialized_start=110
-  _globals['_UTTERANCE']._serialized_end=240
-  _globals['_PARAGRAPH']._serialized_start=242
-  _globals['_PARAGRAPH']._serialized_end=366
-  _globals['_TOPIC']._serialized_start=369
-  _globals['_TOPIC']._serialized_end=525
-  _globals['_TRANSCRIPTPART']._serialized_start=528
-  _globals['_TRANSCRIPTPART']._serialized_end=675
+  _globals['_UTTERANCE'].fields_by_name['text']._loaded_options = None
+  _globals['_UTTERANCE'].fields_by_name['text']._serialized_options = b'\272H\007r\005\020\001\030\310\001'
+  _globals['_PARAGRAPH'].fields_by_name['text']._loaded_options = None
+  _globals['_PARAGRAPH'].fields_by_name['text']._serialized_options = b'\272H\007r\005\020\001\030\310\001'
+  _globals['_WORD']._serialized_start=82
+  _globals['_WORD']._serialized_end=136
+  _globals['_UTTERANCE']._serialized_start=139
+  _globals['_UTTERANCE']._serialized_end=281
+  _globals['_PARAGRAPH']._serialized_start=284
+  _globals['_PARAGRAPH']._serialized_end=420
+  _globals['_TOPIC']._serialized_start=423
+  _globals['_TOPIC']._serialized_end=579
+  _globals['_TRANSCRIPTPART']._serialized_start=582
+  _globals['_TRANSCRIPTPART']._serialized_end=729
 # @@protoc_insertion_point(module_scope)

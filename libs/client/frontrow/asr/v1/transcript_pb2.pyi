@@ -65,7 +65,7 @@ class Utterance(message.Message):
     end_ms: builtins.int
     """End on the same clock, in milliseconds; never before start_ms."""
     text: builtins.str
-    """Text in one script (traditional characters converted to simplified ones), not empty."""
+    """Text in one script (traditional characters converted to simplified ones), 1 to 200 characters."""
     raw_text: builtins.str
     """Text as the engine gave it; empty when it is the same as text."""
     @builtins.property
@@ -103,9 +103,7 @@ class Paragraph(message.Message):
     index: builtins.int
     """Position in the transcript, from 0, without holes."""
     start_ms: builtins.int
-    """Start of its first utterance, in milliseconds. Paragraphs cut from one over-long utterance have times of
-    their own within it.
-    """
+    """Start of its first utterance, in milliseconds."""
     end_ms: builtins.int
     """End of its last utterance, in milliseconds."""
     text: builtins.str
