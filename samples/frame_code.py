@@ -8,6 +8,7 @@ picture without a code isn't read as a number. No text, hence no font.
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,7 @@ def draw_code(picture: Picture, number: int) -> None:
         picture[top:, edges[i] : edges[i + 1]] = _WHITE if bit else _BLACK
 
 
-def frame_number(picture: Picture) -> int:
+def frame_number(picture: npt.NDArray[Any]) -> int:
     """Return the number written into `picture`.
 
     Blocks are read at their middle, so compression and scaling of the picture don't matter.

@@ -10,6 +10,7 @@ from pathlib import Path
 import av
 
 from services.asr.media import ffmpeg
+from services.asr.media.audio import KEEP_TIME
 from services.asr.media.canonical import ENCODE_AUDIO, ENCODE_VIDEO
 from services.asr.media.errors import SpanOutside
 from services.asr.media.probe import OPEN_OPTIONS, Media
@@ -124,7 +125,7 @@ def _arguments(canonical: Path, out: Path, first: Fraction, end: Fraction) -> tu
         *("-ss", _seconds(coarse_us)),
         *ffmpeg.source(canonical),
         *("-ss", _seconds(start_us - coarse_us), "-t", _seconds(int(end * 1_000_000) - start_us)),
-        *("-map", "0:v:0?", "-map", "0:a:0?", *ENCODE_VIDEO, *ENCODE_AUDIO),
+        *("-map", "0:v:0?", "-map", "0:a:0?", "-af", KEEP_TIME, *ENCODE_VIDEO, *ENCODE_AUDIO),
         *("-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", ffmpeg.target(out)),
     )
 

@@ -6,32 +6,29 @@ import asyncio
 from pathlib import Path
 
 from services.asr.media import ffmpeg
+from services.asr.media.cut import frame_time
 
 WIDTH = 480
-CONTENT_TYPE = "image/jpeg"
 
 
-async def thumbnail(video: Path, out: Path, at_ms: int, *, timeout_seconds: float = 120.0) -> bool:
-    """Write the frame of `video` at `at_ms` to `out` as JPEG, at most 480 pixels wide.
+async def thumbnail(video: Path, out: Path, at_ms: int, *, timeout_seconds: float = 120.0) -> None:
+    """Write the frame that is on screen at `at_ms` to `out` as JPEG, at most 480 pixels wide.
 
-    Returns:
-        False when there is no frame at that time (nothing is written then).
+    Past the end it is the last frame, before the beginning the first.
 
     Raises:
         MediaError, MediaInfrastructure: see `services.asr.media.errors`.
     """
+    # The time of the frame itself: a seek to a moment between the last frame and the end finds nothing.
+    time = await asyncio.to_thread(frame_time, video, max(0, at_ms))
     await ffmpeg.run(
         (
-            *("-ss", f"{max(0, at_ms) / 1000:.3f}"),
+            *("-ss", f"{int(time * 1_000_000) / 1_000_000:.6f}"),
             *ffmpeg.source(video),
             *("-map", "0:V:0", "-frames:v", "1", "-update", "1"),
             # commas inside min() are the function's own, hence the quotes
-            *("-vf", f"scale='min({WIDTH},iw)':-2", "-q:v", "4", "-f", "image2", ffmpeg.target(out)),
+            *("-vf", f"scale='min({WIDTH},iw)':-2:out_range=full,format=yuvj420p"),
+            *("-q:v", "4", "-f", "image2", ffmpeg.target(out)),
         ),
         timeout_seconds=timeout_seconds,
     )
-    return await asyncio.to_thread(_is_filled, out)
-
-
-def _is_filled(path: Path) -> bool:
-    return path.exists() and path.stat().st_size > 0

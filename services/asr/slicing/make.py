@@ -85,12 +85,12 @@ class ClipMaker:
     ) -> None:
         recording = self._recording
         video, picture = self._scratch / "clip.mp4", self._scratch / "clip.jpg"
-        picture.unlink(missing_ok=True)
         await cutting.cut(
             recording.path, video, span.start_ms, span.end_ms, media=recording.media, on_progress=on_progress
         )
         # the picture first: the clip's own object says that both are there
-        if recording.media.has_picture and await thumbnail(video, picture, span.duration_ms // 3):
+        if recording.media.has_picture:
+            await thumbnail(video, picture, span.duration_ms // 3)
             await self._store.put_file(keys[1], picture)
         await self._store.put_file(keys[0], video)
 

@@ -1,0 +1,67 @@
+"""The canonical clock: what sounds at a time in the recording sounds at that time for an engine."""
+
+from pathlib import Path
+
+import pytest
+
+from services.asr.media import audio, canonical
+from services.asr.media.probe import probe
+from tests.integration.media.recordings import frame_times, onsets, record, remake
+
+BEEPS = (0.5, 3.25, 7.0, 10.5)
+TOLERANCE = 0.05
+
+
+async def heard(recording: Path, folder: Path) -> list[float]:
+    media = await probe(recording)
+    made = await canonical.make(recording, folder / "canonical.mp4", media)
+    await audio.extract(made.path, folder / "audio.wav", duration_ms=made.media.duration_ms)
+    return onsets(folder / "audio.wav")
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "flv", "ts", "mkv", "mov"])
+async def test_beeps_keep_their_times_in_every_container(tmp_path: Path, suffix: str) -> None:
+    recording = record(tmp_path / f"live.{suffix}", beeps=BEEPS)
+    assert await heard(recording, tmp_path) == pytest.approx(BEEPS, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "flv", "ts"])
+async def test_audio_that_begins_late_is_preceded_by_silence(tmp_path: Path, suffix: str) -> None:
+    recording = record(tmp_path / f"late.{suffix}", beeps=BEEPS, audio_late=1.5)
+    assert await heard(recording, tmp_path) == pytest.approx([b + 1.5 for b in BEEPS], abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "flv", "ts"])
+async def test_a_hole_in_the_audio_moves_nothing_behind_it(tmp_path: Path, suffix: str) -> None:
+    whole = record(tmp_path / "whole.mp4", beeps=BEEPS)
+    drop = "noise=drop='gt(pts*tb,4)*lt(pts*tb,6)'"
+    holed = remake(whole, tmp_path / f"holed.{suffix}", "-c", "copy", "-bsf:a", drop)
+    assert await heard(holed, tmp_path) == pytest.approx(BEEPS, abs=TOLERANCE)
+
+
+async def test_a_transport_stream_that_starts_anywhere_begins_at_zero(tmp_path: Path) -> None:
+    whole = record(tmp_path / "whole.mp4", beeps=BEEPS)
+    shifted = remake(whole, tmp_path / "day.ts", "-c", "copy", "-output_ts_offset", "36000")
+    assert await heard(shifted, tmp_path) == pytest.approx(BEEPS, abs=TOLERANCE)
+
+
+async def test_a_timestamp_jump_back_between_two_parts_loses_no_time(tmp_path: Path) -> None:
+    """A recorder that reconnects appends a second stream whose clock starts again."""
+    first = record(tmp_path / "first.ts", seconds=6, beeps=(0.5, 3.25))
+    second = record(tmp_path / "second.ts", seconds=6, beeps=(0.5, 3.25))
+    joined = tmp_path / "joined.ts"
+    joined.write_bytes(first.read_bytes() + second.read_bytes())
+    sounds = await heard(joined, tmp_path)
+    shown = frame_times(tmp_path / "canonical.mp4")
+    # the beep of 3.25 s sounds while frame 81 is on screen, in both parts
+    assert sounds[1::2] == pytest.approx([time for number, time in shown if number == 81], abs=TOLERANCE)
+    assert sounds[2] - sounds[0] == pytest.approx(6.0, abs=0.1)
+
+
+async def test_streams_that_mp4_cannot_hold_are_encoded_again_on_the_same_clock(tmp_path: Path) -> None:
+    whole = record(tmp_path / "whole.mp4", beeps=BEEPS)
+    old = remake(whole, tmp_path / "old.flv", "-c:v", "flv1", "-c:a", "adpcm_swf", "-ar", "44100")
+    made = await canonical.make(old, tmp_path / "canonical.mp4", await probe(old))
+    assert not made.copied
+    assert made.media.video_codec == "h264"
+    assert await heard(old, tmp_path) == pytest.approx(BEEPS, abs=TOLERANCE)

@@ -1,0 +1,118 @@
+"""Cuts: exact to the frame, inside the recording, and in step with their sound."""
+
+import random
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from samples.frame_code import frame_number
+from services.asr.media import audio, canonical, cut
+from services.asr.media.canonical import Canonical
+from services.asr.media.errors import SpanOutside
+from services.asr.media.probe import probe
+from services.asr.media.thumbnail import thumbnail
+from tests.integration.media.recordings import frame_numbers, frame_times, onsets, record
+
+
+async def canonical_of(recording: Path) -> Canonical:
+    return await canonical.make(
+        recording, recording.with_name(f"{recording.stem}.canonical.mp4"), await probe(recording)
+    )
+
+
+def shown_at(frames: list[tuple[int, float]], at_ms: int) -> int:
+    """Return the number of the frame on screen at a time; half a millisecond of rounding is allowed."""
+    return max((number, time) for number, time in frames if time <= (at_ms + 0.5) / 1000)[0]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "fps", "gop_seconds"),
+    [("mp4", "25", 2), ("flv", "25", 2), ("ts", "25", 8), ("mkv", "30000/1001", 2), ("mp4", "24000/1001", 8)],
+)
+async def test_random_cuts_begin_and_end_at_the_right_frame(
+    tmp_path: Path, suffix: str, fps: str, gop_seconds: int
+) -> None:
+    made = await canonical_of(
+        record(tmp_path / f"live.{suffix}", seconds=24, fps=fps, gop_seconds=gop_seconds)
+    )
+    frames = frame_times(made.path)
+    chance = random.Random(f"{suffix}{fps}")
+    for _ in range(12):
+        start = chance.randrange(0, made.media.picture_end_ms - 400)
+        end = start + chance.randrange(200, 2500)
+        done = await cut.cut(made.path, tmp_path / "clip.mp4", start, end, media=made.media)
+        numbers = frame_numbers(tmp_path / "clip.mp4")
+        assert numbers[0] == shown_at(frames, start), (start, end)
+        assert numbers == list(range(numbers[0], numbers[-1] + 1))
+        assert abs(numbers[-1] - shown_at(frames, min(end, made.media.picture_end_ms) - 1)) <= 1
+        assert start - 1000 / Fraction(fps) - 1 < done.start_ms <= start + 0.5
+        assert done.end_ms <= made.media.duration_ms
+
+
+async def test_a_cut_from_a_negative_start_begins_at_the_first_frame(tmp_path: Path) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4", seconds=4))
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", -700, 1000, media=made.media)
+    assert (done.start_ms, done.end_ms) == (0, 1000)
+    assert frame_numbers(tmp_path / "clip.mp4") == list(range(25))
+
+
+async def test_a_cut_at_the_very_end_stops_with_the_recording(tmp_path: Path) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4", seconds=4))
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", 3900, 9000, media=made.media)
+    assert done.end_ms == made.media.picture_end_ms == 4000
+    assert frame_numbers(tmp_path / "clip.mp4") == [97, 98, 99]
+    assert (await probe(tmp_path / "clip.mp4")).duration_ms <= 4000 - done.start_ms + 1000 / 25
+
+
+async def test_the_last_millisecond_of_a_recording_can_be_cut(tmp_path: Path) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4", seconds=4))
+    await cut.cut(made.path, tmp_path / "clip.mp4", 3999, 4001, media=made.media)
+    assert frame_numbers(tmp_path / "clip.mp4") == [99]
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(4000, 5000), (60_000, 61_000), (-500, 0), (2000, 2000), (3000, 1000)]
+)
+async def test_a_span_without_any_part_in_the_recording_is_refused(
+    tmp_path: Path, start: int, end: int
+) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4", seconds=4))
+    with pytest.raises(SpanOutside):
+        await cut.cut(made.path, tmp_path / "clip.mp4", start, end, media=made.media)
+
+
+async def test_sound_that_outlasts_the_picture_is_cut_off_where_the_picture_ends(tmp_path: Path) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4", seconds=4, audio_seconds=7, beeps=(0.5,)))
+    assert made.media.duration_ms > 6500
+    assert made.media.picture_end_ms == 4000
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", 3000, 7000, media=made.media)
+    assert done.end_ms == 4000
+
+
+async def test_sound_and_picture_of_a_cut_are_in_step_even_when_sound_began_late(tmp_path: Path) -> None:
+    made = await canonical_of(record(tmp_path / "late.ts", beeps=(0.5, 3.25, 7.0), audio_late=1.5))
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", 4200, 9500, media=made.media)
+    clip = await canonical.make(tmp_path / "clip.mp4", tmp_path / "c.mp4", await probe(tmp_path / "clip.mp4"))
+    await audio.extract(clip.path, tmp_path / "a.wav", duration_ms=clip.media.duration_ms)
+    expected = [4.75 - done.start_ms / 1000, 8.5 - done.start_ms / 1000]
+    assert onsets(tmp_path / "a.wav") == pytest.approx(expected, abs=0.05)
+
+
+async def test_sound_without_picture_can_be_cut(tmp_path: Path) -> None:
+    sound = record(tmp_path / "radio.m4a", beeps=(0.5, 3.25, 7.0), output=("-vn", "-map", "-0:v"))
+    made = await canonical_of(sound)
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", 3000, 5000, media=made.media)
+    await audio.extract(tmp_path / "clip.mp4", tmp_path / "a.wav", duration_ms=done.duration_ms)
+    assert onsets(tmp_path / "a.wav") == pytest.approx([0.25], abs=0.05)
+
+
+@pytest.mark.parametrize(("at_ms", "number"), [(1000, 25), (1039, 25), (1999, 49), (60_000, 49), (-5, 0)])
+async def test_a_thumbnail_shows_the_frame_of_its_time(tmp_path: Path, at_ms: int, number: int) -> None:
+    recording = record(tmp_path / "live.mp4", seconds=2)
+    await thumbnail(recording, tmp_path / "still.jpg", at_ms)
+    with Image.open(tmp_path / "still.jpg") as still:
+        assert still.format == "JPEG"
+        assert frame_number(np.asarray(still.convert("L"))) == number

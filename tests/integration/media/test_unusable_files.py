@@ -1,0 +1,182 @@
+"""Files as they arrive: each kind that can't be used has a reason of its own, and names don't matter."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from services.asr.media import audio, canonical, cut, ffmpeg
+from services.asr.media.errors import (
+    AudioUndecodable,
+    DiskFull,
+    EmptyFile,
+    FfmpegFailed,
+    FfmpegTimeout,
+    MediaError,
+    MoovMissing,
+    NoAudioTrack,
+    NotMedia,
+)
+from services.asr.media.probe import probe
+from tests.integration.media.recordings import onsets, record, remake
+
+EDGE = Path(__file__).resolve().parents[3] / "samples" / "edge"
+
+
+async def test_a_picture_without_any_audio_track_says_so() -> None:
+    with pytest.raises(NoAudioTrack):
+        await probe(EDGE / "noaudio.mp4")
+
+
+async def test_an_mp4_that_lost_its_index_says_so() -> None:
+    with pytest.raises(MoovMissing):
+        await probe(EDGE / "trunc_nomoov.mp4")
+
+
+async def test_audio_that_begins_late_in_a_transport_stream_is_usable(tmp_path: Path) -> None:
+    media = await probe(EDGE / "late.ts")
+    made = await canonical.make(EDGE / "late.ts", tmp_path / "c.mp4", media)
+    # a transport stream only knows when its last packet begins
+    assert made.media.duration_ms == pytest.approx(media.duration_ms, abs=500)
+    await audio.extract(made.path, tmp_path / "a.wav", duration_ms=made.media.duration_ms)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "error"),
+    [
+        ("empty.mp4", b"", EmptyFile),
+        ("notes.txt", "会议纪要\n".encode() * 50, NotMedia),
+        ("page.mp4", b"<!doctype html><title>login</title>", NotMedia),
+        ("noise.ts", bytes(range(256)) * 40, NotMedia),
+        ("list.m3u8", b"#EXTM3U\n#EXTINF:10,\nfile:///etc/passwd\n", NotMedia),
+        ("list.ffconcat", b"ffconcat version 1.0\nfile /etc/passwd\n", NotMedia),
+        ("subs.srt", b"1\n00:00:00,000 --> 00:00:02,000\nhello\n", NotMedia),
+    ],
+)
+async def test_bytes_that_are_no_recording_are_refused(
+    tmp_path: Path, name: str, content: bytes, error: type[MediaError]
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(error):
+        await probe(tmp_path / name)
+
+
+async def test_a_photograph_is_no_recording() -> None:
+    with pytest.raises(NotMedia):
+        await probe(EDGE.parent / "photos" / "coffee.jpg")
+
+
+async def test_every_reason_is_its_own() -> None:
+    reasons = [kind.reason for kind in MediaError.__subclasses__()]
+    assert len(set(reasons)) == len(reasons)
+    assert {EmptyFile, NotMedia, MoovMissing, NoAudioTrack, AudioUndecodable} <= set(
+        MediaError.__subclasses__()
+    )
+
+
+async def test_the_default_track_of_several_is_the_one_that_is_heard(tmp_path: Path) -> None:
+    first = record(tmp_path / "first.mp4", beeps=(2.0, 5.0))
+    second = record(tmp_path / "second.mp4", beeps=(1.0, 8.0))
+    both = remake(
+        first,
+        tmp_path / "both.mkv",
+        *("-i", f"file:{second}", "-map", "0:v", "-map", "0:a", "-map", "1:a", "-c", "copy"),
+        *("-disposition:a:0", "0", "-disposition:a:1", "default"),
+    )
+    media = await probe(both)
+    assert (len(media.audio_tracks), media.audio_order) == (2, 1)
+    made = await canonical.make(both, tmp_path / "c.mp4", media)
+    await audio.extract(made.path, tmp_path / "a.wav", duration_ms=made.media.duration_ms)
+    assert onsets(tmp_path / "a.wav") == pytest.approx([1.0, 8.0], abs=0.05)
+
+
+@pytest.mark.parametrize("suffix", ["flv", "mp4", "mkv"])
+async def test_a_recording_that_ends_early_is_partial_and_says_how_much_is_missing(
+    tmp_path: Path, suffix: str
+) -> None:
+    flags = ("-movflags", "+faststart") if suffix == "mp4" else ()
+    whole = record(tmp_path / f"whole.{suffix}", beeps=(0.5, 3.25), output=flags)
+    content = whole.read_bytes()
+    part = tmp_path / f"part.{suffix}"
+    part.write_bytes(content[: len(content) // 2])
+    made = await canonical.make(part, tmp_path / "c.mp4", await probe(part))
+    assert 3000 < made.missing_ms < 9000
+    assert made.media.duration_ms + made.missing_ms == pytest.approx(12_000, abs=200)
+
+
+async def test_a_whole_recording_misses_nothing(tmp_path: Path) -> None:
+    recording = record(tmp_path / "whole.flv")
+    made = await canonical.make(recording, tmp_path / "c.mp4", await probe(recording))
+    assert made.missing_ms == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "-i.mp4",
+        "-y -f.mp4",
+        "a%20b%%.mp4",
+        'it\'s "so".mp4',
+        "直播间 回放.mp4",
+        "🎬👗.mp4",
+        "http:x.mp4",
+        "pipe:0.mp4",
+    ],
+)
+async def test_names_of_any_kind_are_read_and_written(tmp_path: Path, name: str) -> None:
+    recording = record(tmp_path / "plain.mp4", seconds=2, beeps=(0.5,))
+    strange = recording.rename(tmp_path / name)
+    made = await canonical.make(strange, tmp_path / f"c{name}", await probe(strange))
+    await audio.extract(made.path, tmp_path / f"{name}.wav", duration_ms=made.media.duration_ms)
+    await cut.cut(made.path, tmp_path / f"k{name}", 100, 900, media=made.media)
+    assert onsets(tmp_path / f"{name}.wav") == pytest.approx([0.5], abs=0.05)
+
+
+async def test_a_name_whose_bytes_are_no_utf8_is_read(tmp_path: Path) -> None:
+    recording = record(tmp_path / "plain.mp4", seconds=2)
+    strange = recording.rename(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe gbk \xd6\xb1.mp4")))
+    made = await canonical.make(strange, tmp_path / "c.mp4", await probe(strange))
+    assert made.media.duration_ms == pytest.approx(2000, abs=60)
+
+
+@pytest.fixture
+def fake_ffmpeg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a program in ffmpeg's place; the test writes what it does."""
+    program = tmp_path / "ffmpeg"
+    monkeypatch.setattr(ffmpeg, "find", lambda: str(program))
+    return program
+
+
+def write_program(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+async def test_an_error_text_that_is_no_utf8_is_still_told(fake_ffmpeg: Path) -> None:
+    write_program(fake_ffmpeg, "printf 'bad \\377\\376 bytes: \\326\\261' >&2; exit 1")
+    with pytest.raises(FfmpegFailed, match=r"bad .* bytes"):
+        await ffmpeg.run(["x"], timeout_seconds=20)
+
+
+async def test_a_full_disk_is_this_machines_fault_and_not_the_recordings(fake_ffmpeg: Path) -> None:
+    write_program(fake_ffmpeg, "echo 'av_interleaved_write_frame(): No space left on device' >&2; exit 228")
+    with pytest.raises(DiskFull):
+        await ffmpeg.run(["x"], timeout_seconds=20)
+
+
+async def test_a_program_that_hangs_is_killed_in_time(fake_ffmpeg: Path) -> None:
+    write_program(fake_ffmpeg, "exec sleep 600")
+    with pytest.raises(FfmpegTimeout):
+        await ffmpeg.run(["x"], timeout_seconds=0.3)
+
+
+async def test_progress_only_rises_and_ends_at_one(tmp_path: Path) -> None:
+    recording = record(tmp_path / "live.mp4")
+    shares: list[float] = []
+    media = await probe(recording)
+    await audio.extract(
+        recording, tmp_path / "a.wav", duration_ms=media.duration_ms, on_progress=shares.append
+    )
+    assert shares == sorted(set(shares))
+    assert shares[-1] == 1.0
