@@ -37,7 +37,7 @@ async def check_clips(
             _check_clip(clip, play(target), report)
             report.note(
                 f"clip {clip.position + 1}",
-                f"“{clip.title}” {minutes(clip.start_ms)}–{minutes(clip.end_ms)}, {clip.size_bytes // 1000} kB",
+                f"“{clip.title}” {minutes(clip.start_ms)} to {minutes(clip.end_ms)}",
                 file=str(target),
             )
     report.check(

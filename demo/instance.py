@@ -40,6 +40,8 @@ class Instance:
             "FRONTROW_OBJECT_STORE": "",
             # The image site is on this machine, which a production profile refuses to fetch from.
             "FRONTROW_INGEST_WORKER_ALLOW_LOOPBACK": "true",
+            # Put together from its wheels once, not at every run.
+            "FRONTROW_ASR_WORKER_MODEL_CACHE": str(ROOT / "var" / "models"),
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         }
         self._process = await asyncio.create_subprocess_exec(

@@ -7,18 +7,20 @@ import asyncio
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
+from pydantic import BaseModel
 
 from libs.common import migrate
 from libs.common.loops import Loop
 from libs.common.server import ContextServer, Mounted
 from libs.common.settings import CommonSettings
+from services.migrate import CONTEXTS
+
+S = TypeVar("S", bound=BaseModel)
 
 log = structlog.get_logger(__name__)
-
-CONTEXTS = ("task", "review", "asr", "ingest")
-"""In start order: each context calls only those before it."""
 
 _FREE_PORT = "127.0.0.1:0"
 _CLOSED_FOR_CONTEXT_SECONDS = 5.0
@@ -49,7 +51,7 @@ class Composition:
             addresses[name] = await server.start()
             self._learn_address(name, addresses[name], configured=listen)
         if self._with_workers:
-            for build in _worker_builders():
+            for build in _worker_builders(self._data_dir):
                 worker = build(self._common)
                 self._workers.append(worker)
                 await worker.start()
@@ -101,13 +103,20 @@ async def _mount(name: str, common: CommonSettings, data_dir: Path) -> tuple[str
             from services.ingest.mount import mount as mount_ingest
             from services.ingest.settings import IngestSettings
 
-            ingest = IngestSettings()
-            if "sealing_key_file" not in ingest.model_fields_set:  # beside the database that it seals
-                ingest = ingest.model_copy(update={"sealing_key_file": data_dir / "ingest-sealing.key"})
+            # The key lies beside the database that it seals.
+            ingest = _in(data_dir, IngestSettings(), sealing_key_file="ingest-sealing.key")
             return ingest.listen, await mount_ingest(ingest, common)
 
 
-def _worker_builders() -> tuple[Callable[[CommonSettings], Loop], ...]:
+def _in(data_dir: Path, settings: S, **names: str) -> S:
+    """Put files and folders that nobody placed elsewhere below the data folder."""
+    placed = {
+        field: data_dir / name for field, name in names.items() if field not in settings.model_fields_set
+    }
+    return settings.model_copy(update=placed)
+
+
+def _worker_builders(data_dir: Path) -> tuple[Callable[[CommonSettings], Loop], ...]:
     """Return what builds each worker from the settings, which know all addresses by now."""
     from services.asr.slicing.mount import build_worker as build_slicing
     from services.asr.slicing.settings import SlicingWorkerSettings
@@ -118,6 +127,10 @@ def _worker_builders() -> tuple[Callable[[CommonSettings], Loop], ...]:
 
     return (
         lambda common: build_ingest(IngestWorkerSettings(), common),
-        lambda common: build_asr(AsrWorkerSettings(), common),
-        lambda common: build_slicing(SlicingWorkerSettings(), common),
+        lambda common: build_asr(
+            _in(data_dir, AsrWorkerSettings(), model_cache="models", scratch_dir="scratch/asr"), common
+        ),
+        lambda common: build_slicing(
+            _in(data_dir, SlicingWorkerSettings(), scratch="scratch/slicing"), common
+        ),
     )

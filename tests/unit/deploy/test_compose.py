@@ -1,0 +1,109 @@
+"""The compose file can't be started here; its structure is held to what the processes need."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from libs.common.settings import DatabaseSettings, PeerSettings, TelemetrySettings, TransportSettings
+from services.settings import ProcessSettings
+
+ROOT = Path(__file__).resolve().parents[3]
+TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+COMPOSE: dict[str, Any] = yaml.safe_load(TEXT)
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+SERVERS = {"task": "7104", "review": "7102", "asr": "7103", "ingest": "7101"}
+WORKERS = {
+    "ingest-worker": "services.ingest.worker",
+    "asr-worker": "services.asr.worker",
+    "slicing-worker": "services.asr.slicing",
+}
+
+
+def test_every_part_of_the_product_is_there() -> None:
+    assert {"postgres", "objects", "collector", "migrate", *SERVERS, *WORKERS} <= set(SERVICES)
+
+
+def test_one_image_runs_all_processes_of_ours() -> None:
+    ours = {name: SERVICES[name] for name in (*SERVERS, *WORKERS, "migrate", "cli")}
+    assert {service["image"] for service in ours.values()} == {"frontrow:local"}
+    assert {service["build"] for service in ours.values()} == {"."}
+
+
+def test_each_server_listens_on_its_port_and_peers_call_that_port() -> None:
+    for name, port in SERVERS.items():
+        service = SERVICES[name]
+        assert service["command"] == ["python", "-m", f"services.{name}"]
+        assert service["environment"][f"FRONTROW_{name.upper()}_LISTEN"] == f"0.0.0.0:{port}"
+        assert service["environment"][f"FRONTROW_{name.upper()}_ADDRESS"] == f"{name}:{port}"
+        assert service["healthcheck"]["test"][-1] == f"127.0.0.1:{port}"
+
+
+def test_every_command_is_a_module_that_exists() -> None:
+    for name, service in SERVICES.items():
+        if service.get("image") != "frontrow:local" or "command" not in service:
+            continue
+        module = service["command"][2]
+        path = ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file(), f"{name}: {module}"
+    assert {name: SERVICES[name]["command"][2] for name in WORKERS} == WORKERS
+
+
+def test_workers_know_no_more_than_they_need_and_wait_for_the_task_server() -> None:
+    for name in WORKERS:
+        assert SERVICES[name]["depends_on"] == {"task": {"condition": "service_healthy"}}
+        assert "ports" not in SERVICES[name]
+
+
+def test_dependencies_name_services_that_exist() -> None:
+    for name, service in SERVICES.items():
+        for needed in service.get("depends_on", {}):
+            assert needed in SERVICES, f"{name} waits for {needed}"
+
+
+def test_plaintext_is_switched_on_once_and_the_file_says_so_loudly() -> None:
+    assert COMPOSE["x-frontrow"]["environment"]["FRONTROW_INSECURE_PLAINTEXT"] == "true"
+    assert len(re.findall(r"^ +FRONTROW_INSECURE_PLAINTEXT:", TEXT, re.MULTILINE)) == 1
+    before, _, _ = TEXT.partition("FRONTROW_INSECURE_PLAINTEXT: ")
+    assert before.count("!!!") >= 3
+
+
+def test_only_spiders_have_a_door_and_only_on_this_machine() -> None:
+    published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
+    assert published == {"ingest": ["127.0.0.1:7101:7101"]}
+
+
+def test_no_secret_has_a_default() -> None:
+    for name in ("POSTGRES_PASSWORD", "S3_ACCESS_KEY", "S3_SECRET_KEY", "INGEST_SEALING_KEY"):
+        assert f"${{{name}:-" not in TEXT
+        assert f"${{{name}:?" in TEXT
+        assert f"{name}=change-me" in (ROOT / "deploy" / "example.env").read_text(encoding="utf-8")
+
+
+def test_every_common_variable_is_one_that_a_setting_reads() -> None:
+    known = {
+        f"{model.model_config['env_prefix']}{field}".upper()
+        for model in (DatabaseSettings, PeerSettings, TelemetrySettings, TransportSettings, ProcessSettings)
+        for field in model.model_fields
+    }
+    ours = {name for name in COMPOSE["x-frontrow"]["environment"] if name.startswith("FRONTROW_")}
+    assert ours <= known, ours - known
+
+
+def test_the_collectors_configuration_receives_traces_and_metrics() -> None:
+    collector = yaml.safe_load((ROOT / "deploy" / "collector.yaml").read_text(encoding="utf-8"))
+    for pipeline in collector["service"]["pipelines"].values():
+        assert pipeline["receivers"] == ["otlp"]
+        assert set(pipeline["exporters"]) <= set(collector["exporters"])
+    assert set(collector["service"]["pipelines"]) == {"traces", "metrics"}
+
+
+def test_what_the_image_copies_is_let_through_to_the_build() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8")
+    copied = re.findall(r"^COPY (\S+)/ ", dockerfile, re.MULTILINE)
+    assert set(copied) == {"requirements", "libs", "services", "cli"}
+    for folder in copied:
+        assert f"!{folder}/" in ignored
+    assert "USER frontrow" in dockerfile
