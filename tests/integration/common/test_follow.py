@@ -1,0 +1,325 @@
+"""Rows that follow their tasks by level: a real database on one side, a real server on the other."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import grpc.aio
+import pytest
+from frontrow.task.v1 import task_pb2
+from sqlalchemy import text
+
+from libs.common.client import connect
+from libs.common.context_server import ContextServer
+from libs.common.db import Database
+from libs.common.follow import Followed, Follower
+from libs.common.ids import uuid7
+from libs.common.tasks import TaskPeer
+from libs.common.testing import eventually
+from tests.integration.common.task_server import (
+    CANCELLED,
+    COMPLETED,
+    FAILED,
+    PENDING,
+    PROCESSING,
+    MemoryTasks,
+)
+
+GUARD = (
+    " WHERE id = :id AND task_id = :task AND seen_version < :version AND status <> 'completed' RETURNING id"
+)
+
+
+class Jobs:
+    """A context's rows and its two guarded updates; ``acts`` notes those that took effect."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.acts: list[tuple[str, str, int]] = []
+        self.broken: set[str] = set()
+
+    async def add(self, owner_id: str, *, status: str = "pending", seen_version: int = 0) -> str:
+        task_id = str(uuid7())
+        async with self._database.begin() as session:
+            await session.execute(
+                text("INSERT INTO shop.job VALUES (:id, :task, :seen, :status)"),
+                {"id": owner_id, "task": task_id, "seen": seen_version, "status": status},
+            )
+        return task_id
+
+    async def row(self, owner_id: str) -> tuple[str, int, str, str]:
+        async with self._database.begin() as session:
+            found = await session.execute(
+                text("SELECT status, seen_version, reason, message FROM shop.job WHERE id = :id"),
+                {"id": owner_id},
+            )
+            status, seen_version, reason, message = found.one()
+        return status, seen_version, reason, message
+
+    async def current(self) -> Sequence[Followed]:
+        async with self._database.begin() as session:
+            rows = await session.execute(
+                text(
+                    "SELECT id, task_id, seen_version FROM shop.job WHERE status IN ('pending', 'processing')"
+                )
+            )
+            return [Followed(*row) for row in rows]
+
+    async def requeued(self, owner_id: str, task_id: str, version: int) -> None:
+        await self._act("requeued", "status = 'pending'", (owner_id, task_id, version))
+
+    async def ended(self, owner_id: str, task_id: str, version: int, reason: str, message: str) -> None:
+        change = "status = 'failed', reason = :reason, message = :message"
+        await self._act("ended", change, (owner_id, task_id, version), reason=reason, message=message)
+
+    async def _act(self, act: str, change: str, fence: tuple[str, str, int], **values: str) -> None:
+        owner_id, task_id, version = fence
+        if owner_id in self.broken:
+            raise RuntimeError("on purpose")
+        statement = text(f"UPDATE shop.job SET seen_version = :version, {change}{GUARD}")
+        async with self._database.begin() as session:
+            done = await session.execute(
+                statement, {"id": owner_id, "task": task_id, "version": version, **values}
+            )
+            if done.first():
+                self.acts.append((act, owner_id, version))
+
+
+class Service:
+    """The task service's server, which can go away and come back on the same port."""
+
+    def __init__(self, tasks: MemoryTasks) -> None:
+        self._tasks = tasks
+        self.address = "127.0.0.1:0"
+        self._server: ContextServer | None = None
+
+    async def start(self) -> None:
+        self._server = ContextServer("task", self.address, self._tasks.mounted())
+        self.address = await self._server.start()
+
+    async def stop(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(grace_seconds=0.1)
+
+
+@pytest.fixture(scope="module")
+async def table(database: Database) -> None:
+    async with database.begin() as session:
+        await session.execute(text("CREATE SCHEMA shop"))
+        await session.execute(
+            text(
+                "CREATE TABLE shop.job (id text PRIMARY KEY, task_id text, seen_version bigint, status text,"
+                " reason text NOT NULL DEFAULT '', message text NOT NULL DEFAULT '')"
+            )
+        )
+
+
+@pytest.fixture
+async def jobs(database: Database, table: None) -> Jobs:
+    async with database.begin() as session:
+        await session.execute(text("TRUNCATE shop.job"))
+    return Jobs(database)
+
+
+@pytest.fixture
+def tasks() -> MemoryTasks:
+    return MemoryTasks()
+
+
+@pytest.fixture
+async def service(tasks: MemoryTasks) -> AsyncIterator[Service]:
+    running = Service(tasks)
+    await running.start()
+    yield running
+    await running.stop()
+
+
+@pytest.fixture
+async def peer(service: Service) -> AsyncIterator[TaskPeer]:
+    async with connect(service.address) as channel:
+        yield TaskPeer(channel)
+
+
+@pytest.fixture
+def follower(peer: TaskPeer, jobs: Jobs) -> Follower:
+    """A follower that is not started: ``look`` is one comparison."""
+    return Follower(peer, jobs)
+
+
+@pytest.fixture
+async def patient(peer: TaskPeer, jobs: Jobs) -> AsyncIterator[Follower]:
+    """A running follower that would look by itself only in an hour."""
+    made = Follower(peer, jobs, types=["asr"], interval_seconds=3600)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+def _task(task_id: str, status: task_pb2.TaskStatus.ValueType, version: int, **fields: str) -> task_pb2.Task:
+    return task_pb2.Task(id=task_id, status=status, version=version, **fields)  # type: ignore[arg-type]
+
+
+async def test_a_new_a_running_and_a_completed_task_change_nothing(
+    follower: Follower, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    tasks.put(_task(await jobs.add("new"), PENDING, 0))
+    tasks.put(_task(await jobs.add("running"), PROCESSING, 1))
+    tasks.put(_task(await jobs.add("done"), COMPLETED, 2))
+    await follower.look()
+    assert jobs.acts == []
+    assert {(await jobs.row(owner))[1] for owner in ("new", "running", "done")} == {0}
+
+
+async def test_a_requeued_task_puts_its_row_back_once_for_each_version(
+    follower: Follower, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    task_id = await jobs.add("a", status="processing", seen_version=1)
+    tasks.put(_task(task_id, PENDING, 2))
+    await follower.look()
+    await follower.look()
+    assert jobs.acts == [("requeued", "a", 2)]
+    assert await jobs.row("a") == ("pending", 2, "", "")
+    tasks.put(_task(task_id, PROCESSING, 3))
+    await follower.look()
+    tasks.put(_task(task_id, PENDING, 4))
+    await follower.look()
+    assert jobs.acts == [("requeued", "a", 2), ("requeued", "a", 4)]
+
+
+@pytest.mark.parametrize(
+    ("task", "reason", "message"),
+    [
+        (_task("", FAILED, 2, error_message="no audio"), "FAILED", "no audio"),
+        (_task("", FAILED, 2, error_message="", status_reason="ABANDONED"), "ABANDONED", ""),
+        (_task("", CANCELLED, 2, error_message="earlier trouble"), "CANCELLED", "earlier trouble"),
+    ],
+)
+async def test_a_task_that_ended_badly_fails_its_row_with_the_reason(
+    follower: Follower, jobs: Jobs, tasks: MemoryTasks, task: task_pb2.Task, reason: str, message: str
+) -> None:
+    task.id = await jobs.add("a", status="processing", seen_version=1)
+    tasks.put(task)
+    await follower.look()
+    await follower.look()
+    assert jobs.acts == [("ended", "a", 2)]
+    assert await jobs.row("a") == ("failed", 2, reason, message)
+
+
+async def test_a_task_that_is_not_there_yet_changes_nothing(follower: Follower, jobs: Jobs) -> None:
+    await jobs.add("a")
+    await follower.look()
+    assert jobs.acts == []
+    assert await jobs.row("a") == ("pending", 0, "", "")
+
+
+async def test_what_was_seen_already_is_not_acted_on_again(
+    follower: Follower, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    tasks.put(_task(await jobs.add("a", seen_version=7), FAILED, 7))
+    await follower.look()
+    assert jobs.acts == []
+
+
+async def test_a_row_that_completes_or_gets_another_task_meanwhile_is_left_alone(jobs: Jobs) -> None:
+    task_id = await jobs.add("a", status="completed")
+    await jobs.ended("a", task_id, 5, "FAILED", "too late")
+    other = await jobs.add("b")
+    assert other != task_id
+    await jobs.requeued("b", task_id, 5)
+    assert jobs.acts == []
+
+
+async def test_many_rows_are_compared_in_batches_of_five_hundred(
+    follower: Follower, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    for number in range(1001):
+        tasks.tasks.update({task_id: _task(task_id, PENDING, 1) for task_id in [await jobs.add(str(number))]})
+    await follower.look()
+    assert tasks.batches == [500, 500, 1]
+    assert len(jobs.acts) == 1001
+
+
+async def test_what_breaks_for_one_row_does_not_hold_up_the_others(
+    follower: Follower, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    for owner in "abc":
+        tasks.put(_task(await jobs.add(owner), FAILED, 2))
+    jobs.broken.add("a")
+    await follower.look()
+    assert jobs.acts == [("ended", "b", 2), ("ended", "c", 2)]
+    jobs.broken.clear()
+    await follower.look()
+    assert jobs.acts[2:] == [("ended", "a", 2)]
+
+
+async def test_a_change_is_acted_on_at_once_because_it_is_watched(
+    patient: Follower, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    await eventually(lambda: tasks.watching == 1)
+    assert list(tasks.watches[0].types) == ["asr"]
+    task_id = await jobs.add("a", status="processing", seen_version=1)
+    tasks.put(_task(task_id, FAILED, 2))
+    await eventually(lambda: jobs.acts == [("ended", "a", 2)])
+
+
+async def test_progress_of_running_tasks_causes_no_comparisons(
+    patient: Follower, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    task_id = await jobs.add("a")
+    patient.wake()
+    await eventually(lambda: len(tasks.batches) >= 1 and tasks.watching == 1)
+    looks = len(tasks.batches)
+    for _ in range(50):
+        tasks.put(_task(task_id, PROCESSING, 1))
+    tasks.put(_task(task_id, PENDING, 2))
+    await eventually(lambda: jobs.acts == [("requeued", "a", 2)])
+    assert len(tasks.batches) <= looks + 2
+
+
+async def test_a_broken_stream_is_opened_again_and_what_happened_between_is_seen(
+    patient: Follower, jobs: Jobs, tasks: MemoryTasks, service: Service
+) -> None:
+    await eventually(lambda: tasks.watching == 1)
+    await service.stop()
+    await eventually(lambda: tasks.watching == 0)
+    task_id = await jobs.add("a")
+    tasks.put(_task(task_id, FAILED, 1))
+    await service.start()
+    await eventually(lambda: jobs.acts == [("ended", "a", 1)])
+    await eventually(lambda: tasks.watching == 1)
+    tasks.put(_task(await jobs.add("b"), CANCELLED, 1))
+    await eventually(lambda: jobs.acts[1:] == [("ended", "b", 1)])
+
+
+async def test_without_any_signal_the_interval_is_enough(
+    peer: TaskPeer, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    follower = Follower(peer, jobs, interval_seconds=0.05)
+    task_id = await jobs.add("a")
+    await follower.start()
+    await eventually(lambda: len(tasks.batches) >= 2)
+    tasks.tasks[task_id] = _task(task_id, FAILED, 1)  # no watcher is told
+    await eventually(lambda: jobs.acts == [("ended", "a", 1)])
+    await follower.stop()
+
+
+async def test_a_task_service_that_is_away_at_the_start_is_waited_for(
+    peer: TaskPeer, jobs: Jobs, tasks: MemoryTasks, service: Service
+) -> None:
+    await service.stop()
+    tasks.put(_task(await jobs.add("a"), FAILED, 1))
+    with pytest.raises(grpc.aio.AioRpcError):
+        await Follower(peer, jobs).look()
+    follower = Follower(peer, jobs, interval_seconds=0.05)
+    await follower.start()
+    await service.start()
+    await eventually(lambda: jobs.acts == [("ended", "a", 1)])
+    await follower.stop()
+
+
+async def test_stopping_ends_the_stream_and_can_be_repeated(patient: Follower, tasks: MemoryTasks) -> None:
+    await eventually(lambda: tasks.watching == 1)
+    await patient.stop()
+    await patient.stop()
+    await eventually(lambda: tasks.watching == 0)
+    assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("follow")]
