@@ -49,11 +49,7 @@ def decode_token(token: str, request: Message) -> list[Position] | None:
     if not token:
         return None
     try:
-        if len(token) > _MAX_TOKEN_LENGTH:
-            raise ValueError("longer than any token of ours")
-        body = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-        digest, packed = json.loads(body)
-        position = [_unpack(value) for value in packed]
+        digest, position = _read(token)
     except (binascii.Error, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InvalidArgument.of_field(
             "page_token", "is not a token of this list; take next_page_token unchanged, or leave it empty"
@@ -75,6 +71,14 @@ def within_budget(messages: Iterable[M], limit_bytes: int = MAX_PAGE_BYTES) -> l
             break
         taken.append(message)
     return taken
+
+
+def _read(token: str) -> tuple[str, list[Position]]:
+    if len(token) > _MAX_TOKEN_LENGTH:
+        raise ValueError("longer than any token of ours")
+    body = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+    digest, packed = json.loads(body)
+    return digest, [_unpack(value) for value in packed]
 
 
 def _digest(request: Message) -> str:

@@ -66,6 +66,9 @@ def test_a_token_fits_the_arguments_it_was_made_for_alone():
         decode_token(token, struct_pb2.Value(string_value="a"))
 
 
+forged = (b'["d",[{"z":1}]]', b'["d",[{"t":1}]]', b'["d",[{"u":1}]]')
+
+
 @pytest.mark.parametrize(
     "token",
     [
@@ -76,7 +79,7 @@ def test_a_token_fits_the_arguments_it_was_made_for_alone():
         "W" * 1_000_000,
         *(
             base64.urlsafe_b64encode(body).decode()
-            for body in (b"[1]", b'{"a":1}', b'["d",[{"z":1}]]', b'["d",[{"t":1}]]', b'["d",7]', b'["d",[{"u":1}]]', b"\xff")
+            for body in (b"[1]", b'{"a":1}', b'["d",7]', b"\xff", *forged)
         ),
     ],
 )

@@ -176,7 +176,8 @@ async def test_a_stream_handler_is_closed_before_its_call_counts_as_over():
             while True:
                 yield Response(text="x" * 100_000)
         finally:
-            await asyncio.sleep(0)
+            for _ in range(20):
+                await asyncio.sleep(0.01)
             events.append("released")
 
     probe = Probe(watch=watch, events=events)
