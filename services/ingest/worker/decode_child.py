@@ -1,0 +1,225 @@
+"""Decode one image after another in a process of its own: `python -m services.ingest.worker.decode_child`.
+
+Hostile bytes meet the decoder here, where a memory limit and a timeout end what goes wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, UnidentifiedImageError
+
+MAX_PIXELS = 60_000_000
+MAX_SIDE = 65_535
+MAX_FRAMES = 200
+MAX_PIXELS_OF_ALL_FRAMES = 4 * MAX_PIXELS
+
+# Pillow's name of the format -> (extension, media type); MPO is a JPEG with further pictures behind it
+TYPES = {
+    "JPEG": ("jpg", "image/jpeg"),
+    "MPO": ("jpg", "image/jpeg"),
+    "PNG": ("png", "image/png"),
+    "WEBP": ("webp", "image/webp"),
+    "AVIF": ("avif", "image/avif"),
+    "GIF": ("gif", "image/gif"),
+}
+_FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "GIF")
+_ORIENTATION_TAG = 0x0112
+_TURNS = {
+    2: (Image.Transpose.FLIP_LEFT_RIGHT,),
+    3: (Image.Transpose.ROTATE_180,),
+    4: (Image.Transpose.FLIP_TOP_BOTTOM,),
+    5: (Image.Transpose.TRANSPOSE,),
+    6: (Image.Transpose.ROTATE_270,),
+    7: (Image.Transpose.TRANSVERSE,),
+    8: (Image.Transpose.ROTATE_90,),
+}
+
+
+class Refusal(Exception):
+    """The bytes are no image that is taken."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+def handle(request: dict[str, Any], _emit: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """Decode the file at `path` whole and make thumbnails of the widths asked for, beside it.
+
+    Answers what the image is, or `refused` with a reason. What a decoder says of hostile bytes stays here.
+    """
+    path = Path(request["path"])
+    try:
+        return _inspect(path, [int(width) for width in request["thumbnail_widths"]])
+    except Refusal as refusal:
+        return {"refused": {"reason": refusal.reason, "message": refusal.message}}
+    except MemoryError:
+        return {"refused": {"reason": "TOO_MANY_PIXELS", "message": "decoding it takes too much memory"}}
+
+
+def _inspect(path: Path, widths: list[int]) -> dict[str, Any]:
+    try:
+        image = Image.open(path, formats=_FORMATS)
+    except UnidentifiedImageError as error:
+        raise Refusal("NOT_AN_IMAGE", "it is no JPEG, PNG, WebP, AVIF or GIF") from error
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise _too_many_pixels() from error
+    except Exception as error:
+        raise _broken(error) from error
+    with image:
+        width, height = image.size
+        if width * height > MAX_PIXELS or max(width, height) > MAX_SIDE:
+            raise _too_many_pixels()
+        if min(width, height) < 1:
+            raise Refusal("BROKEN_IMAGE", "it has no pixels")
+        extension, content_type = TYPES[image.format or ""]
+        _check_end(path, extension)
+        _decode_every_frame(image)
+        picture = _upright(image, max(widths, default=64))
+    thumbnails = [_thumbnail(picture, width, path) for width in widths if width < picture.width]
+    return {
+        "extension": extension,
+        "content_type": content_type,
+        "width": width,
+        "height": height,
+        "dhash": dhash(picture),
+        "thumbnails": thumbnails,
+    }
+
+
+def _decode_every_frame(image: Image.Image) -> None:
+    """Decode all frames; the first one is in `image` afterwards."""
+    pixels, frame = 0, 0
+    try:
+        while True:
+            image.load()
+            pixels += image.width * image.height
+            frame += 1
+            _check_frames(frame, pixels)
+            try:
+                image.seek(frame)
+            except EOFError:
+                break
+        if frame > 1:
+            image.seek(0)
+            image.load()
+    except (Refusal, MemoryError):
+        raise
+    except Exception as error:
+        raise _broken(error) from error
+
+
+def _check_frames(count: int, pixels: int) -> None:
+    if count > MAX_FRAMES or pixels > MAX_PIXELS_OF_ALL_FRAMES:
+        raise Refusal("TOO_MANY_FRAMES", f"at most {MAX_FRAMES} frames are taken")
+
+
+def _check_end(path: Path, extension: str) -> None:
+    """Refuse a file whose end is missing in a way that decoders overlook."""
+    raw = path.read_bytes()
+    if extension == "jpg":
+        whole = raw.find(b"\xff\xd9", _first_scan(raw)) >= 0
+    elif extension == "png":
+        whole = b"IEND\xaeB`\x82" in raw[-(1 << 16) :]
+    elif extension == "webp":
+        whole = int.from_bytes(raw[4:8], "little") + 8 <= len(raw)
+    else:
+        whole = True
+    if not whole:
+        raise Refusal("BROKEN_IMAGE", "its end is missing")
+
+
+def _first_scan(raw: bytes) -> int:
+    """Return where the pixels of a JPEG begin: behind the headers, which may hold a whole thumbnail."""
+    position = 2
+    while position + 4 <= len(raw):
+        if raw[position] != 0xFF:
+            position += 1
+            continue
+        marker = raw[position + 1]
+        if marker in {0xFF, 0x00, 0x01} or 0xD0 <= marker <= 0xD8:
+            position += 1 if marker == 0xFF else 2
+        elif marker == 0xDA:
+            return position + 2
+        else:
+            position += 2 + int.from_bytes(raw[position + 2 : position + 4])
+    return len(raw)
+
+
+def _upright(image: Image.Image, width: int) -> Image.Image:
+    """Return a small copy as a person sees it: 8 bits, RGB or RGBA, turned by its EXIF orientation."""
+    orientation = image.getexif().get(_ORIENTATION_TAG, 1)
+    profile = image.info.get("icc_profile") if image.mode in {"RGB", "RGBA"} else None
+    sideways = orientation in {5, 6, 7, 8}
+    shown = image.height if sideways else image.width
+    scale = min(1.0, width / shown)
+    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+    if image.mode not in {"RGB", "RGBA", "L"}:
+        image = _eight_bits(image)
+    small = image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
+    if small.mode == "L":
+        small = small.convert("RGB")
+    for turn in _TURNS.get(orientation, ()):
+        small = small.transpose(turn)
+    small.info = {"icc_profile": profile} if profile else {}
+    return small
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):
+        # 16-bit grey: convert() would clip at 255 instead of scaling
+        return image.convert("I").point(lambda value: value / 256).convert("L")
+    transparent = image.mode in {"LA", "PA", "La", "RGBa"} or "transparency" in image.info
+    return image.convert("RGBA" if transparent else "RGB")
+
+
+def _thumbnail(picture: Image.Image, width: int, path: Path) -> dict[str, Any]:
+    height = max(1, round(picture.height * width / picture.width))
+    small = picture.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=2.0)
+    target = path.with_name(f"{path.name}.{width}.webp")
+    small.save(target, "WEBP", quality=80, method=2, icc_profile=picture.info.get("icc_profile"))
+    raw = target.read_bytes()
+    return {
+        "path": str(target),
+        "width": width,
+        "height": height,
+        "size": len(raw),
+        "sha256": hashlib.sha256(raw).hexdigest(),
+    }
+
+
+def dhash(picture: Image.Image) -> str:
+    """Return the difference hash of a picture: is each of 8 × 8 cells brighter than its right neighbour."""
+    grey = picture.convert("RGB").convert("L").resize((9, 8), Image.Resampling.LANCZOS).tobytes()
+    bits = 0
+    for row in range(8):
+        for column in range(8):
+            bits = bits << 1 | (grey[row * 9 + column] > grey[row * 9 + column + 1])
+    return f"{bits:016x}"
+
+
+def _broken(error: Exception) -> Refusal:
+    return Refusal("BROKEN_IMAGE", f"it can't be decoded to its end ({type(error).__name__})")
+
+
+def _too_many_pixels() -> Refusal:
+    return Refusal("TOO_MANY_PIXELS", f"at most {MAX_PIXELS:,} pixels are taken, and {MAX_SIDE:,} a side")
+
+
+def configure() -> None:
+    """Make Pillow refuse large images where it only warns."""
+    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    warnings.simplefilter("error", Image.DecompressionBombWarning)
+
+
+if __name__ == "__main__":
+    from libs.common.child_pool import serve
+
+    configure()
+    serve(handle)

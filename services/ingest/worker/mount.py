@@ -1,0 +1,123 @@
+"""Wire the ingest worker: from settings to a loop that claims and works jobs off."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from frontrow.worker import Dial, Worker
+
+from libs.common.client import connect
+from libs.common.objects import ObjectStore, open_store
+from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from services.ingest.worker import scratch
+from services.ingest.worker.decode import Decoder
+from services.ingest.worker.download import Downloader
+from services.ingest.worker.images import GalleryImages
+from services.ingest.worker.peers import IngestPeer, IntakePeer
+from services.ingest.worker.pipeline import IngestHandler
+from services.ingest.worker.settings import IngestWorkerSettings
+
+log = structlog.get_logger(__name__)
+
+TASK_TYPE = "ingest"
+
+# Calls that change nothing when they are made twice.
+_REPEATABLE = (
+    "frontrow.review.v1.IntakeService/CheckSource",
+    "frontrow.review.v1.IntakeService/FindOfficial",
+)
+
+
+class Common(Protocol):
+    """What the worker needs of the settings that all processes share; a worker has no database."""
+
+    @property
+    def transport(self) -> TransportSettings: ...
+
+    @property
+    def peers(self) -> PeerSettings: ...
+
+    @property
+    def store(self) -> StoreSettings: ...
+
+
+@dataclass(frozen=True)
+class WorkerCommon:
+    """The shared settings of a worker process alone."""
+
+    transport: TransportSettings
+    peers: PeerSettings
+    store: StoreSettings
+
+
+class IngestWorker:
+    """Claims `ingest` tasks and works their jobs off; a Loop. What it needs is opened at the start."""
+
+    def __init__(
+        self, settings: IngestWorkerSettings, common: Common, *, store: ObjectStore | None = None
+    ) -> None:
+        """Prepare the worker; `store` replaces the one of the settings."""
+        self._settings = settings
+        self._common = common
+        self._store = store or open_store(common.store)
+        self._stack = AsyncExitStack()
+        self._worker: Worker | None = None
+
+    async def start(self) -> None:
+        """Begin to claim. Remove what killed workers left in the scratch folder."""
+        left = await asyncio.to_thread(scratch.sweep, self._settings.scratch)
+        if left:
+            log.info("ingest.scratch_swept", folders=left)
+        peers, transport = self._common.peers, self._common.transport
+        to_ingest = connect(peers.ingest_address, transport=transport, actor="ingest-worker")
+        self._stack.push_async_callback(to_ingest.close)
+        to_review = connect(
+            peers.review_address, transport=transport, actor="ingest-worker", idempotent=_REPEATABLE
+        )
+        self._stack.push_async_callback(to_review.close)
+        ingest, intake = IngestPeer(to_ingest), IntakePeer(to_review)
+        decoder = Decoder(self._settings)
+        self._stack.push_async_callback(decoder.close)
+        images = GalleryImages(
+            self._settings,
+            ingest=ingest,
+            intake=intake,
+            store=self._store,
+            downloader=await self._stack.enter_async_context(Downloader(self._settings)),
+            decoder=decoder,
+        )
+        self._worker = Worker(
+            target=_dial(self._common),
+            types=[TASK_TYPE],
+            handler=IngestHandler(ingest, intake, images),
+            concurrency=self._settings.concurrency,
+            run_timeout_seconds=self._settings.run_timeout_seconds,
+        )
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        """Give back what runs, then close everything."""
+        if self._worker is not None:
+            await self._worker.stop()
+            self._worker = None
+        await self._stack.aclose()
+
+
+def _dial(common: Common) -> Dial:
+    transport = common.transport
+    return Dial.with_files(
+        common.peers.task_address,
+        ca=str(transport.tls_ca or ""),
+        cert=str(transport.tls_cert or ""),
+        key=str(transport.tls_key or ""),
+        plaintext=transport.insecure_plaintext,
+    )
+
+
+def build_worker(settings: IngestWorkerSettings, common: Common) -> IngestWorker:
+    """Build the worker over the task service, the two contexts it speaks to, and the object store."""
+    return IngestWorker(settings, common)
