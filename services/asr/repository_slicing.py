@@ -8,7 +8,14 @@ from sqlalchemy import Update, delete, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from services.asr.errors import LeaseLost, Superseded
-from services.asr.models import clips, live_materials, transcript_paragraphs, transcripts, video_projects
+from services.asr.models import (
+    clips,
+    doomed_objects,
+    live_materials,
+    transcript_paragraphs,
+    transcripts,
+    video_projects,
+)
 from services.asr.repository_project import AnyRow, doom, not_found
 from services.asr.states import cut_message
 from services.asr.states_project import BEGINNABLE, ProjectStatus
@@ -81,6 +88,8 @@ async def save_clips(
     )
     kept = {v[name] for v in values for name in ("media_key", "thumbnail_key")}
     await doom(session, [key for row in removed for key in row if key and key not in kept])
+    # a clip's keys are made of what it is, so one that was doomed may be wanted again
+    await session.execute(delete(doomed_objects).where(doomed_objects.c.key.in_(kept)))
     await session.execute(insert(clips), list(values))
 
 
