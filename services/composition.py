@@ -23,16 +23,22 @@ S = TypeVar("S", bound=BaseModel)
 log = structlog.get_logger(__name__)
 
 _FREE_PORT = "127.0.0.1:0"
-_CLOSED_FOR_CONTEXT_SECONDS = 5.0
+_GRACE_SECONDS = 5.0
 
 
 class Composition:
     """Four servers and three workers. `ephemeral_ports` ignores the configured listen addresses."""
 
     def __init__(
-        self, common: CommonSettings, *, workers: bool = True, ephemeral_ports: bool = False
+        self,
+        common: CommonSettings,
+        data_dir: Path,
+        *,
+        workers: bool = True,
+        ephemeral_ports: bool = False,
     ) -> None:
         self._common = common
+        self._data_dir = data_dir
         self._with_workers = workers
         self._ephemeral_ports = ephemeral_ports
         self._servers: list[ContextServer] = []
@@ -57,7 +63,7 @@ class Composition:
                 await worker.start()
         return addresses
 
-    async def stop(self, grace_seconds: float = _CLOSED_FOR_CONTEXT_SECONDS) -> None:
+    async def stop(self, grace_seconds: float = _GRACE_SECONDS) -> None:
         """Stop the workers, which give back what they hold, then the servers from last to first."""
         ended = await asyncio.gather(*(worker.stop() for worker in self._workers), return_exceptions=True)
         for outcome in ended:
