@@ -33,6 +33,8 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 5_000),
 )
 
+_SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "xds:")
+
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -46,13 +48,14 @@ def connect(
 ) -> grpc.aio.Channel:
     """Open a channel to `target` (`host:port` or a gRPC target); it connects at its first call.
 
-    Unary calls without `timeout=` get 30 s, and no call outlasts the call it is made for. `actor` names the
-    process where no caller is known. `idempotent` lists the methods (`package.Service/Method`) that gRPC may
-    repeat when the server is UNAVAILABLE; nothing else is ever repeated.
-    Spread over all addresses the name resolves to. Close it after the loops and handlers that use it.
+    Unary calls without `timeout=` get 30 s, and no call outlasts the call it is made for. Without `transport`
+    only loopback can be called in plaintext. `actor` names the process where no caller is known. `idempotent`
+    lists the methods (`package.Service/Method`) that gRPC may repeat when the server is UNAVAILABLE; nothing
+    else is ever repeated. Calls are spread over all addresses the name resolves to. Close the channel after
+    the loops and handlers that use it.
     """
-    credentials = channel_credentials(target, transport or TransportSettings())
-    address = target if "://" in target or target.startswith(("unix:", "dns:", "ipv4:", "ipv6:")) else f"dns:///{target}"
+    credentials = channel_credentials(target, transport or TransportSettings.loopback_only())
+    address = target if target.startswith(_SCHEMES) else f"dns:///{target}"
     options = [*OPTIONS, ("grpc.service_config", _service_config(idempotent))]
     interceptors = Outgoing(telemetry or Telemetry(), actor).interceptors()
     if credentials is None:

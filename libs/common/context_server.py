@@ -71,7 +71,7 @@ class ContextServer:
         self.health = Health(mounted.service_names)
         self._address = address
         self._mounted = mounted
-        self._transport = transport or TransportSettings()
+        self._transport = transport or TransportSettings.loopback_only()
         self._max_concurrent_rpcs = max_concurrent_rpcs or self._transport.max_concurrent_rpcs
         self._telemetry = telemetry or Telemetry()
         self._cap_seconds = cap_seconds

@@ -48,6 +48,11 @@ class TransportSettings(BaseSettings):
         default=1000, ge=1, description="calls one server runs at once, long polls and streams included"
     )
 
+    @classmethod
+    def loopback_only(cls) -> Self:
+        """Return the defaults without a look at the environment: no TLS, no plaintext beyond loopback."""
+        return cls.model_construct()
+
     @model_validator(mode="after")
     def _want_both_halves(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):

@@ -5,19 +5,16 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from opentelemetry import metrics, trace
-from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
-from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from libs.common.settings import TelemetrySettings
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
 
 _SCOPE = "frontrow"
 _SECOND_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -64,23 +61,34 @@ def configure(settings: TelemetrySettings, service_name: str) -> None:
     Without an OTLP endpoint nothing leaves the process, but spans still have ids, so that the log lines of
     one call can be found together.
     """
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+
     configure_logging(settings.log_level)
     resource = Resource.create({"service.name": service_name, "service.namespace": "frontrow"})
     tracers = TracerProvider(resource=resource)
-    readers = []
     if settings.otlp_endpoint:
-        insecure = settings.otlp_endpoint.startswith("http://")
-        tracers.add_span_processor(
-            BatchSpanProcessor(OTLPSpanExporter(endpoint=settings.otlp_endpoint, insecure=insecure))
-        )
-        readers.append(
-            PeriodicExportingMetricReader(
-                OTLPMetricExporter(endpoint=settings.otlp_endpoint, insecure=insecure),
-                export_interval_millis=settings.metric_interval_seconds * 1000,
-            )
-        )
+        metrics.set_meter_provider(_export(tracers, settings, settings.otlp_endpoint, resource))
     trace.set_tracer_provider(tracers)
-    metrics.set_meter_provider(MeterProvider(readers, resource=resource))
+
+
+def _export(
+    tracers: TracerProvider, settings: TelemetrySettings, endpoint: str, resource: Resource
+) -> metrics.MeterProvider:
+    """Send spans and metrics to a collector; imported here, so that a process without one starts sooner."""
+    from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
+    from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    insecure = endpoint.startswith("http://")
+    tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, insecure=insecure)))
+    reader = PeriodicExportingMetricReader(
+        OTLPMetricExporter(endpoint=endpoint, insecure=insecure),
+        export_interval_millis=settings.metric_interval_seconds * 1000,
+    )
+    return MeterProvider([reader], resource=resource)
 
 
 def shut_down() -> None:
@@ -122,9 +130,7 @@ def configure_logging(level: str = "INFO") -> None:
     root.setLevel(level)
 
 
-def _add_trace_ids(
-    _logger: Any, _name: str, event: MutableMapping[str, Any]
-) -> MutableMapping[str, Any]:
+def _add_trace_ids(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     span = trace.get_current_span().get_span_context()
     if span.is_valid:
         event["trace_id"] = trace.format_trace_id(span.trace_id)

@@ -48,7 +48,8 @@ def decode_actor(value: str | None) -> str:
 async def identified(call: ServedCall) -> AsyncIterator[None]:
     """Set the actor and the log context for the call."""
     actor = decode_actor(call.metadata(ACTOR_KEY))
-    with acting_as(actor), structlog.contextvars.bound_contextvars(
-        method=call.method, **({"actor": actor} if actor else {})
+    with (
+        acting_as(actor),
+        structlog.contextvars.bound_contextvars(method=call.method, **({"actor": actor} if actor else {})),
     ):
         yield

@@ -14,9 +14,7 @@ _FAR_SECONDS = 10 * 365 * 86_400.0
 """gRPC reports a missing deadline as one some hundred years away."""
 
 
-def limiting(
-    long_polls: Collection[str] = (), *, cap_seconds: float = deadline.DEFAULT_CAP_SECONDS
-) -> Step:
+def limiting(long_polls: Collection[str] = (), *, cap_seconds: float = deadline.DEFAULT_CAP_SECONDS) -> Step:
     """Return the step; methods named in `long_polls` and streams have no cap of their own."""
 
     def step(call: ServedCall) -> AbstractAsyncContextManager[None]:

@@ -1,0 +1,71 @@
+"""What leaves a process, and what it costs one that reports nowhere."""
+
+import subprocess
+import sys
+from concurrent import futures
+
+import grpc
+from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+
+_REPORT = """
+import sys
+from libs.common import telemetry
+from libs.common.settings import TelemetrySettings
+
+telemetry.configure(TelemetrySettings(), "frontrow-test")
+kept = telemetry.Telemetry()
+with kept.tracer.start_as_current_span("work"):
+    kept.record("server", "/a.B/C", "OK", 0.01)
+telemetry.shut_down()
+print(any(name.startswith("opentelemetry.exporter") for name in sys.modules))
+"""
+
+
+class Collector(trace_service_pb2_grpc.TraceServiceServicer, metrics_service_pb2_grpc.MetricsServiceServicer):
+    """An OTLP collector that keeps the names it is sent."""
+
+    def __init__(self) -> None:
+        self.spans: list[str] = []
+        self.metrics: list[str] = []
+        self.services: set[str] = set()
+
+    def Export(self, request, _context):
+        """Take spans or metrics; both services call it so."""
+        if isinstance(request, trace_service_pb2.ExportTraceServiceRequest):
+            for resource in request.resource_spans:
+                named = {a.key: a.value.string_value for a in resource.resource.attributes}
+                self.services.add(named["service.name"])
+                self.spans += [span.name for scope in resource.scope_spans for span in scope.spans]
+            return trace_service_pb2.ExportTraceServiceResponse()
+        for resource in request.resource_metrics:
+            self.metrics += [metric.name for scope in resource.scope_metrics for metric in scope.metrics]
+        return metrics_service_pb2.ExportMetricsServiceResponse()
+
+
+def report(**environment: str) -> str:
+    """Run a process that reports one span and one call; return what it prints."""
+    env = {"PYTHONPATH": ".:libs/client", "PATH": "/usr/bin:/bin", **environment}
+    command = [sys.executable, "-c", _REPORT]
+    done = subprocess.run(command, env=env, stdout=subprocess.PIPE, timeout=60, check=True)
+    return done.stdout.decode().strip()
+
+
+def test_without_an_endpoint_nothing_is_sent_nor_even_imported():
+    assert report() == "False"
+
+
+def test_with_an_endpoint_spans_and_metrics_arrive_at_the_end_of_the_process():
+    collector = Collector()
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)
+    metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(collector, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        assert report(FRONTROW_OTLP_ENDPOINT=f"http://127.0.0.1:{port}") == "True"
+    finally:
+        server.stop(0).wait()
+    assert collector.spans == ["work"]
+    assert {"rpc.server.duration", "rpc.server.calls"} <= set(collector.metrics)
+    assert collector.services == {"frontrow-test"}
