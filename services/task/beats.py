@@ -1,0 +1,89 @@
+"""The desk for beats: all workers of this server share one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+import structlog
+
+from services.task.coalesce import Coalescer
+from services.task.lane import Lane
+from services.task.repository_beat import Beat, Beaten, beat, give_back_absent, known
+from services.task.repository_end import Ended
+
+log = structlog.get_logger(__name__)
+
+
+class BeatCall(NamedTuple):
+    """One worker's beat: every run it holds."""
+
+    worker_id: str
+    beats: Sequence[Beat]
+
+
+BeatAnswer = Beaten | Literal["lease_lost", "not_found"]
+
+
+class BeatDesk:
+    """Renews leases and gives back runs whose claim's reply was lost (domain.md 1.4).
+
+    `on_rise` is told, after the commit, the tasks whose progress rose; `on_ended` the tasks given back.
+    """
+
+    def __init__(
+        self, lane: Lane, *, lost_claim_seconds: float, on_rise: Callable[[Sequence[UUID]], None],
+        on_ended: Callable[[Sequence[Ended]], None],
+    ) -> None:  # fmt: skip
+        self._lane = lane
+        self._lost_claim_seconds = lost_claim_seconds
+        self._on_rise = on_rise
+        self._on_ended = on_ended
+        self._calls = Coalescer[BeatCall, list[BeatAnswer]](self._flush, most=200)
+
+    async def beat(self, call: BeatCall) -> list[BeatAnswer]:
+        """Renew what the worker names; return the answers in order."""
+        return await self._calls.submit(call)
+
+    async def drained(self) -> None:
+        """Wait until no flush is in flight."""
+        await self._calls.drained()
+
+    async def _flush(self, calls: Sequence[BeatCall]) -> list[list[BeatAnswer]]:
+        beats = [item for call in calls for item in call.beats]
+        workers = sorted({call.worker_id for call in calls})
+        async with self._lane.transaction() as connection:
+            renewed = await beat(connection, beats) if beats else []
+            lost = [item.task_id for item, answer in zip(beats, renewed, strict=True) if answer is None]
+            ids = await known(connection, lost) if lost else set()
+            ended = await give_back_absent(
+                connection,
+                workers,
+                [item.task_id for item in beats],
+                older_than_seconds=self._lost_claim_seconds,
+            )
+        if ended:
+            log.info("task.claims_given_back", count=len(ended))
+            self._on_ended(ended)
+        rose = [
+            item.task_id
+            for item, answer in zip(beats, renewed, strict=True)
+            if answer is not None and answer.rose
+        ]
+        if rose:
+            self._on_rise(rose)
+        answers: list[BeatAnswer] = [
+            answer if answer is not None else ("lease_lost" if item.task_id in ids else "not_found")
+            for item, answer in zip(beats, renewed, strict=True)
+        ]
+        return _apart(answers, calls)
+
+
+def _apart(answers: Sequence[BeatAnswer], calls: Sequence[BeatCall]) -> list[list[BeatAnswer]]:
+    apart: list[list[BeatAnswer]] = []
+    position = 0
+    for call in calls:
+        apart.append(list(answers[position : position + len(call.beats)]))
+        position += len(call.beats)
+    return apart

@@ -1,0 +1,144 @@
+"""Tell the other servers what changed, and hear it from them: NOTIFY after the commit, LISTEN beside it.
+
+A notice is a hint. It is sent at most every 50 ms, never inside a transaction that writes (NOTIFY takes a
+global lock at its commit), and a lost one costs no more than the time of a poll.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from uuid import UUID, uuid4
+
+import asyncpg
+import structlog
+
+from libs.common.loops import backoff_seconds
+from libs.common.settings import DatabaseSettings
+from services.task.lane import Connection, connect
+
+log = structlog.get_logger(__name__)
+
+CHANNEL = "frontrow_task"
+GAP_SECONDS = 0.05
+PING_SECONDS = 20.0
+PING_ANSWER_SECONDS = 5.0
+MOST_IDS = 150  # a notice may be 8,000 bytes long
+
+OnWake = Callable[[str, int], None]
+OnChanged = Callable[[list[UUID] | None], None]
+
+
+class Bulletin:
+    """The loop that holds the connection.
+
+    `on_wake` gets (type, count); `on_changed` gets ids, or None for "look at everything".
+    """
+
+    def __init__(self, settings: DatabaseSettings, *, on_wake: OnWake, on_changed: OnChanged) -> None:
+        self._settings = settings
+        self._on_wake = on_wake
+        self._on_changed = on_changed
+        self._me = uuid4().hex[:12]
+        self._wakes: Counter[str] = Counter()
+        self._changed: set[UUID] = set()
+        self._too_many = False
+        self._pending = asyncio.Event()
+        self._ping_heard = asyncio.Event()
+        self._listening = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def listening(self) -> bool:
+        """Whether notices of other servers are heard now."""
+        return self._listening
+
+    def publish(self, wakes: Mapping[str, int], changed: Iterable[UUID]) -> None:
+        """Note what the other servers shall hear with the next notice. Call it after the commit."""
+        self._wakes.update(wakes)
+        if not self._too_many:
+            self._changed.update(changed)
+            if len(self._changed) > MOST_IDS:
+                self._too_many = True
+                self._changed.clear()
+        if self._wakes or self._changed or self._too_many:
+            self._pending.set()
+
+    async def start(self) -> None:
+        """Connect and listen; keeps trying while the database is away."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="task:bulletin")
+
+    async def stop(self) -> None:
+        """Send what is pending, if that is quick, and close the connection."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            try:
+                connection = await connect(self._settings, "frontrow-task-bulletin")
+                try:
+                    await connection.add_listener(CHANNEL, self._heard)
+                    self._listening = True
+                    failures = 0
+                    # What was said while nobody listened is unknown.
+                    self._on_changed(None)
+                    await self._converse(connection)
+                finally:
+                    self._listening = False
+                    connection.terminate()
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+                failures += 1
+                log.warning("task.bulletin_broken", error=repr(error)[:300], failures=failures)
+                await asyncio.sleep(min(5.0, backoff_seconds(failures)))
+
+    async def _converse(self, connection: Connection) -> None:
+        """Send notices as they come up, and a ping to ourselves when it was quiet; returns by raising."""
+        ping_at = time.monotonic() + PING_SECONDS
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._pending.wait(), max(0.0, ping_at - time.monotonic()))
+            if self._pending.is_set():
+                await self._notify(connection, self._notice())
+                await asyncio.sleep(GAP_SECONDS)
+            if time.monotonic() >= ping_at:
+                self._ping_heard.clear()
+                await self._notify(connection, {"ping": 1})
+                await asyncio.wait_for(self._ping_heard.wait(), PING_ANSWER_SECONDS)
+                ping_at = time.monotonic() + PING_SECONDS
+
+    def _notice(self) -> dict[str, object]:
+        changed = None if self._too_many else [task_id.hex for task_id in self._changed]
+        notice: dict[str, object] = {"wake": dict(self._wakes), "changed": changed}
+        self._wakes.clear()
+        self._changed.clear()
+        self._too_many = False
+        self._pending.clear()
+        return notice
+
+    async def _notify(self, connection: Connection, notice: Mapping[str, object]) -> None:
+        text = json.dumps({"from": self._me, **notice}, separators=(",", ":"))
+        await connection.execute("SELECT pg_notify($1, $2)", CHANNEL, text)
+
+    def _heard(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+        notice = json.loads(str(payload))
+        if notice["from"] == self._me:
+            if "ping" in notice:
+                self._ping_heard.set()
+            return
+        for task_type, count in notice.get("wake", {}).items():
+            self._on_wake(task_type, count)
+        if "changed" in notice:
+            ids = notice["changed"]
+            if ids is None:
+                self._on_changed(None)
+            elif ids:
+                self._on_changed([UUID(hex=task_id) for task_id in ids])

@@ -1,0 +1,78 @@
+"""One flush in flight; what arrives meanwhile shares the next.
+
+No timer: an idle caller waits for nobody, and under load the batches grow by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from libs.common.db import is_bad_data, sqlstate
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+def spoilt_by_an_item(error: BaseException) -> bool:
+    """Tell whether a shared statement failed for what one item brought along, or by a deadlock."""
+    code = sqlstate(error) or ""
+    return is_bad_data(error) or code.startswith("23") or code == "40P01"
+
+
+class Coalescer(Generic[Item, Answer]):
+    """Collects single calls into shared flushes.
+
+    `flush` takes the items of a batch and returns their answers in order; it owns its transaction. A batch
+    that one item spoils is done again item by item, so that only that item's caller sees the error.
+    """
+
+    def __init__(
+        self, flush: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]], *, most: int = 1000
+    ) -> None:
+        self._flush = flush
+        self._most = most
+        self._waiting: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
+        self._running: asyncio.Task[None] | None = None
+
+    async def submit(self, item: Item) -> Answer:
+        """Put the item into the next flush and return its answer.
+
+        A caller that is cancelled doesn't take the flush down with it; its item may have been written.
+        """
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, future))
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        return await future
+
+    async def drained(self) -> None:
+        """Wait until no flush is in flight."""
+        if self._running is not None:
+            await asyncio.wait({self._running})
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+                await self._answer(batch)
+        finally:
+            self._running = None
+
+    async def _answer(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:
+        try:
+            answers = await self._flush([item for item, _ in batch])
+        except Exception as error:  # noqa: BLE001 - handed to the callers, each of whom raises it
+            if len(batch) > 1 and spoilt_by_an_item(error):
+                for single in batch:
+                    await self._answer([single])
+                return
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+            return
+        for (_, future), answer in zip(batch, answers, strict=True):
+            if not future.done():
+                future.set_result(answer)

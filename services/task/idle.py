@@ -1,0 +1,38 @@
+"""Say why a claim came back empty (domain.md 1.2)."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from sqlalchemy import text
+
+from libs.common.db import Database
+from services.task import statements
+from services.task.waiters import Types
+
+Reason = Literal["empty", "due_later"]
+
+KEPT_SECONDS = 0.5
+
+
+class IdleReasons:
+    """Answers from the database, at most twice a second for one set of types."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._kept: dict[Types, tuple[float, Reason]] = {}
+
+    async def of(self, types: Types) -> Reason:
+        """Return why nothing of these types could be claimed just now."""
+        now = time.monotonic()
+        kept = self._kept.get(types)
+        if kept is not None and now - kept[0] < KEPT_SECONDS:
+            return kept[1]
+        async with self._database.begin() as session:
+            row = (await session.execute(text(statements.IDLE), {"types": list(types)})).one()
+        reason: Reason = "due_later" if row.later else "empty"
+        if len(self._kept) > 1_000:
+            self._kept.clear()
+        self._kept[types] = (now, reason)
+        return reason

@@ -1,0 +1,123 @@
+"""One connection kept for one kind of hot statement.
+
+A pool would add a round trip a checkout, and the statements of a lane share a plan that must not depend on
+statistics: only index lookups driven by what was given, never a join that walks the table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+import asyncpg
+
+from libs.common.settings import DatabaseSettings
+
+if TYPE_CHECKING:
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+else:
+    Connection = asyncpg.Connection  # takes no parameters at run time
+
+_PLAN = {
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_seqscan": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+}
+
+
+def driver_url(url: str) -> str:
+    """Return a database URL as asyncpg itself takes it."""
+    return url.replace("postgresql+asyncpg://", "postgresql://", 1)
+
+
+async def connect(settings: DatabaseSettings, name: str, **server_settings: str) -> Connection:
+    """Open one connection outside any pool. Raises ClientCannotConnectError when nobody listens there."""
+    try:
+        return await asyncpg.connect(
+            driver_url(settings.url),
+            timeout=settings.pool_timeout_seconds,
+            command_timeout=settings.command_timeout_seconds,
+            statement_cache_size=settings.statement_cache_size,
+            server_settings={
+                "application_name": name,
+                "statement_timeout": str(settings.statement_timeout_ms),
+                "timezone": "UTC",
+                **server_settings,
+            },
+        )
+    except OSError as error:
+        raise asyncpg.exceptions.ClientCannotConnectError(
+            f"cannot connect to the database: {error}"
+        ) from error
+
+
+class Lane:
+    """A connection for one caller at a time, opened at its first use and again after it broke."""
+
+    def __init__(self, settings: DatabaseSettings, name: str) -> None:
+        self._settings = settings
+        self._name = name
+        self._lock = asyncio.Lock()
+        self._connection: Connection | None = None
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Give the connection inside a transaction that commits at the end of the block."""
+        async with self._lock:
+            connection, transaction = await self._begin()
+            try:
+                yield connection
+            except BaseException:
+                await self._roll_back(connection, transaction)
+                raise
+            try:
+                await transaction.commit()
+            except BaseException:
+                self._drop(connection)
+                raise
+
+    async def close(self) -> None:
+        """Close the connection when nobody uses it any more."""
+        async with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None and not connection.is_closed():
+                await connection.close(timeout=2)
+
+    async def _begin(self) -> tuple[Connection, asyncpg.transaction.Transaction]:
+        for fresh in (False, True):
+            if self._connection is None or self._connection.is_closed():
+                self._connection = await connect(self._settings, self._name, **_PLAN)
+                fresh = True  # noqa: PLW2901 - a connection opened just now gets no second try
+            transaction = self._connection.transaction()
+            try:
+                await transaction.start()
+            except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
+                # The server was restarted since the last use: nothing was asked yet, so ask again.
+                self._drop(self._connection)
+                if fresh:
+                    raise
+                continue
+            except BaseException:
+                self._drop(self._connection)
+                raise
+            return self._connection, transaction
+        raise AssertionError("unreachable")
+
+    async def _roll_back(self, connection: Connection, transaction: asyncpg.transaction.Transaction) -> None:
+        if connection.is_closed():
+            self._drop(connection)
+            return
+        try:
+            await transaction.rollback()
+        except Exception:  # noqa: BLE001 - the error that led here is the one to tell
+            self._drop(connection)
+
+    def _drop(self, connection: Connection) -> None:
+        if not connection.is_closed():
+            connection.terminate()
+        if self._connection is connection:
+            self._connection = None

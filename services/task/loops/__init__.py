@@ -1,0 +1,1 @@
+"""Background duties of the task server, one class a file."""

@@ -1,0 +1,75 @@
+"""Take back runs whose worker is lost or stuck. Runs on every server at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from libs.common.loops import Periodic
+from services.task.lane import Lane
+from services.task.limits import TypeLimits
+from services.task.loops.patience import Patience
+from services.task.repository_end import Ended, end_lost
+from services.task.states import Status
+
+log = structlog.get_logger(__name__)
+
+MOST = 500
+
+
+class Sweep:
+    """Every few seconds ends the runs of lost workers, once this server has listened for a whole lease."""
+
+    def __init__(
+        self, lane: Lane, limits: TypeLimits, on_ended: Callable[[Sequence[Ended]], None], *,
+        interval_seconds: float,
+    ) -> None:  # fmt: skip
+        self._lane = lane
+        self._limits = limits
+        self._on_ended = on_ended
+        self._patience = Patience(longest_gap_seconds=interval_seconds * 2 + 2)
+        self._loop = Periodic("task:sweep", interval_seconds, self._step)
+
+    async def start(self) -> None:
+        """Begin to listen and to sweep."""
+        self._patience.doubt()
+        await self._loop.start()
+
+    async def stop(self) -> None:
+        """Let the sweep in hand finish."""
+        await self._loop.stop()
+
+    async def _step(self) -> None:
+        try:
+            async with self._lane.transaction() as connection:
+                patience = self._patience.observe(await connection.fetchval("SELECT clock_timestamp()"))
+            while await self._sweep(patience) == MOST:
+                pass
+        except Exception:
+            self._patience.doubt()
+            raise
+
+    async def _sweep(self, patience_seconds: float) -> int:
+        limits = self._limits
+        named = limits.named_types()
+        # A type whose lease is longer than this server has listened must wait: its limits are left out, and
+        # as a named type it doesn't fall under the default either.
+        own = [
+            (task_type, lease, limits.stall_seconds(task_type))
+            for task_type in named
+            if (lease := limits.lease_seconds(task_type)) <= patience_seconds
+        ]
+        unripe = [task_type for task_type in named if limits.lease_seconds(task_type) > patience_seconds]
+        default = None
+        if limits.default_lease_seconds <= patience_seconds:
+            default = (limits.default_lease_seconds, limits.default_stall_seconds)
+        if not own and default is None:
+            return 0
+        async with self._lane.transaction() as connection:
+            ended = await end_lost(connection, own, default, unripe=unripe, most=MOST)
+        if ended:
+            given_back = sum(task.status == Status.PENDING for task in ended)
+            log.warning("task.runs_lost", given_back=given_back, ended=len(ended) - given_back)
+            self._on_ended(ended)
+        return len(ended)

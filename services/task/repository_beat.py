@@ -1,0 +1,81 @@
+"""Renew leases, and give back what a worker never got."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from services.task import statements
+from services.task.lane import Connection
+from services.task.repository_end import Backoff, Ended, Ending, end_runs
+from services.task.states import End
+
+BEATS_ABSENT = 2
+
+
+class Beat(NamedTuple):
+    """One lease as a worker names it. `progress` None: nothing to report."""
+
+    task_id: UUID
+    version: int
+    progress: int | None
+
+
+class Beaten(NamedTuple):
+    """A lease that was renewed at the database's time `at`; `rose` tells whether progress did."""
+
+    type: str
+    cancel_requested: bool
+    at: datetime
+    rose: bool
+
+
+async def beat(connection: Connection, beats: Sequence[Beat]) -> list[Beaten | None]:
+    """Renew each lease whose run is live and raise its progress; None for the others, which stay untouched.
+
+    Progress never goes back (domain.md 1.5), and the lease is renewed without any (domain.md 1.4).
+    """
+    order = sorted(range(len(beats)), key=lambda index: beats[index][:2])
+    merged: list[Beat] = []
+    places: list[int] = [0] * len(beats)
+    for index in order:
+        given = beats[index]
+        if merged and merged[-1][:2] == given[:2]:
+            highest = max(merged[-1].progress or 0, given.progress or 0)
+            merged[-1] = Beat(given.task_id, given.version, highest)
+        else:
+            merged.append(given)
+        places[index] = len(merged) - 1
+    ids, versions, progress = zip(*merged, strict=True)
+    rows = await connection.fetch(statements.BEAT, list(ids), list(versions), list(progress))
+    renewed = {
+        row["n"] - 1: Beaten(row["type"], row["cancel_requested"], row["beaten_at"], row["rose"])
+        for row in rows
+    }
+    return [renewed.get(place) for place in places]
+
+
+async def known(connection: Connection, task_ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of the ids that name a task."""
+    return {row["id"] for row in await connection.fetch(statements.KNOWN_IDS, list(task_ids))}
+
+
+async def give_back_absent(
+    connection: Connection, workers: Sequence[str], named: Sequence[UUID], *, older_than_seconds: float
+) -> list[Ended]:
+    """Count runs their own worker did not name in this beat; release those absent twice in a row, uncharged.
+
+    Precondition: claimed by one of `workers` more than `older_than_seconds` ago and not among `named`. The
+    count is on the row, since a worker's beats reach different servers (domain.md 1.4).
+    """
+    rows = await connection.fetch(statements.COUNT_ABSENT, list(workers), list(named), older_than_seconds)
+    lost = [
+        Ending(row["id"], row["version"], End.RELEASED, reason="REPLY_LOST")
+        for row in rows
+        if row["absent_beats"] >= BEATS_ABSENT
+    ]
+    if not lost:
+        return []
+    return (await end_runs(connection, lost, Backoff(0, 0))).ended

@@ -1,0 +1,100 @@
+"""Claim tasks: the SQL side of handing work out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import asyncpg
+
+from services.task import statements
+from services.task.lane import Connection
+
+LATE_COMMIT = timedelta(seconds=2)
+FULL_LOOK_SECONDS = 5.0
+SHORT_LOOK_SECONDS = 1.0
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+
+
+class Marks:
+    """Where the fresh rows of each type begin, so that a claim needn't walk over the rows taken before.
+
+    Kept in memory by each server. A mark covers only rows that nobody ever touched, stays two seconds behind
+    what was claimed (rows of slow transactions appear late) and is left aside every five seconds.
+    """
+
+    def __init__(self) -> None:
+        self._marks: dict[str, datetime] = {}
+        self._looked_at: dict[str, float] = {}
+
+    def begin(self, task_type: str, *, again_after_seconds: float = FULL_LOOK_SECONDS) -> datetime:
+        """Return where to look from; the beginning of time when a full look is due."""
+        now = time.monotonic()
+        if now - self._looked_at.get(task_type, float("-inf")) >= again_after_seconds:
+            self._looked_at[task_type] = now
+            return _BEGINNING
+        return self._marks.get(task_type, _BEGINNING)
+
+    def claimed(self, task_type: str, orders: Sequence[datetime], now: datetime) -> None:
+        """Note the orders of fresh rows claimed at the database's time `now`."""
+        if orders:
+            self._marks[task_type] = min(max(orders), now - LATE_COMMIT)
+
+
+class Claimed(NamedTuple):
+    """A claimed task and the slot (from 0) it was claimed for."""
+
+    slot: int
+    row: asyncpg.Record
+
+
+async def claim(
+    connection: Connection, types: Sequence[str], workers: Sequence[str], marks: Marks
+) -> list[Claimed]:
+    """Claim up to `len(workers)` tasks of `types`, slot i for `workers[i]`; oldest by the one order first.
+
+    Precondition of each row: pending and due. Rows that another claim is just taking are passed over, never
+    waited for; each task goes to exactly one caller (domain.md 1.2). Fewer than asked: there were no more.
+    """
+    if len(types) == 1:
+        return await _claim_type(connection, types[0], workers, marks)
+    shares = await connection.fetch(statements.SHARES, list(types), len(workers))
+    wanted = [(str(share["type"]), int(share["share"])) for share in shares]
+    if wanted:
+        # Another server may take some of what was counted: fill up from wherever there is more.
+        wanted += [(task_type, len(workers)) for task_type in types]
+    claimed: list[Claimed] = []
+    for task_type, count in wanted:
+        offset = len(claimed)
+        slots = workers[offset : offset + count]
+        if slots:
+            taken = await _claim_type(connection, task_type, slots, marks)
+            claimed += [Claimed(slot + offset, row) for slot, row in taken]
+    return sorted(claimed, key=lambda item: (item.row["claim_order"], item.row["id"]))
+
+
+async def _claim_type(
+    connection: Connection, task_type: str, workers: Sequence[str], marks: Marks
+) -> list[Claimed]:
+    slots = list(workers)
+    mark = marks.begin(task_type)
+    claimed = await _look(connection, task_type, slots, mark=mark, everywhere=False)
+    if len(claimed) < len(slots):
+        # Perhaps others were just taking what lay ahead: look behind it, now and then below the mark too.
+        mark = marks.begin(task_type, again_after_seconds=SHORT_LOOK_SECONDS)
+        offset = len(claimed)
+        more = await _look(connection, task_type, slots[offset:], mark=mark, everywhere=True)
+        claimed += [Claimed(slot + offset, row) for slot, row in more]
+    fresh = [row["claim_order"] for _, row in claimed if row["version"] == 1 and not row["priority"]]
+    if fresh:
+        marks.claimed(task_type, fresh, claimed[0].row["started_at"])
+    return claimed
+
+
+async def _look(
+    connection: Connection, task_type: str, slots: Sequence[str], *, mark: datetime, everywhere: bool
+) -> list[Claimed]:
+    rows = await connection.fetch(statements.CLAIM, task_type, len(slots), mark, slots, everywhere)
+    return sorted((Claimed(row["slot"] - 1, row) for row in rows), key=lambda item: item.slot)

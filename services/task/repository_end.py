@@ -1,0 +1,154 @@
+"""End runs: finish, release, take back. One statement for all, guarded by the run's version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+import asyncpg
+
+from services.task import statements
+from services.task.lane import Connection
+from services.task.states import End
+
+Answer = Literal["applied", "requeued", "failed", "cancelled", "lease_lost", "not_found"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How one run ends. `pause_seconds` delays a released task; `reason` is kept when it goes back."""
+
+    task_id: UUID
+    version: int
+    ended_as: End
+    progress: int | None = None
+    ext: bytes = b""
+    message: str = ""
+    retryable: bool = False
+    pause_seconds: float = 0.0
+    reason: str = ""
+
+
+class Backoff(NamedTuple):
+    """Bounds of the pause after a retryable failure: drawn from 0 to base × 2^(attempts − 1) seconds."""
+
+    base_seconds: float
+    longest_seconds: float
+
+
+class Ended(NamedTuple):
+    """A task whose run ended. `due_at` is set when it is pending but not to be claimed before."""
+
+    task_id: UUID
+    type: str
+    status: str
+    due_at: datetime | None
+
+
+class EndResult(NamedTuple):
+    """The answers, in the order asked, and the tasks that changed."""
+
+    answers: list[Answer]
+    ended: list[Ended]
+
+
+_ANSWERS: dict[str, Answer] = {
+    "completed": "applied",
+    "pending": "requeued",
+    "failed": "failed",
+    "cancelled": "cancelled",
+}
+
+
+async def end_runs(connection: Connection, endings: Sequence[Ending], backoff: Backoff) -> EndResult:
+    """End each run that is live; answer for all.
+
+    Precondition: the run is live (its version, claimed, not completed). Otherwise nothing is written and the
+    answer is `lease_lost`, or `not_found` for an unknown task; a repeat of the ending that ended the run gets
+    its first answer, from the run's record (domain.md 1.3).
+    """
+    # In the order of ids, so that two servers never wait for each other in a circle. A run named twice is
+    # ended once, by the first ending.
+    first: dict[tuple[UUID, int], int] = {}
+    for index, ending in enumerate(endings):
+        first.setdefault((ending.task_id, ending.version), index)
+    order = [first[key] for key in sorted(first)]
+    columns = _columns([endings[index] for index in order])
+    rows = await connection.fetch(statements.END_GIVEN, *columns, *backoff)
+    answers: list[Answer | None] = [None] * len(endings)
+    for row in rows:
+        answers[order[row["n"] - 1]] = _ANSWERS[row["status"]]
+    await _answer_the_rest(connection, endings, answers)
+    return EndResult([answer or "lease_lost" for answer in answers], _ended(rows))
+
+
+async def _answer_the_rest(
+    connection: Connection, endings: Sequence[Ending], answers: list[Answer | None]
+) -> None:
+    left = [index for index, answer in enumerate(answers) if answer is None]
+    if not left:
+        return
+    ids = [endings[index].task_id for index in left]
+    versions = [endings[index].version for index in left]
+    late: list[int] = []
+    for row in await connection.fetch(statements.RUN_RECORDS, ids, versions):
+        index = left[row["n"] - 1]
+        if not row["known"]:
+            answers[index] = "not_found"
+        elif row["ended_as"] == endings[index].ended_as:
+            answers[index] = row["outcome"]
+        else:
+            answers[index] = "lease_lost"
+            late.append(index)
+    await count_late(connection, [(endings[index].task_id, endings[index].version) for index in late])
+
+
+async def count_late(connection: Connection, runs: Sequence[tuple[UUID, int]]) -> None:
+    """Count refused writes on the records of the runs they came from; others are passed over."""
+    if runs:
+        await connection.execute(
+            statements.COUNT_LATE, [task_id for task_id, _ in runs], [version for _, version in runs]
+        )
+
+
+async def end_lost(
+    connection: Connection, limits: Sequence[tuple[str, float, float]], default: tuple[float, float] | None,
+    *, unripe: Sequence[str] = (), most: int
+) -> list[Ended]:  # fmt: skip
+    """Take back runs that are silent or stuck for longer than their type's lease or stall limit.
+
+    `limits` names types with (lease, stall) in seconds of their own, `default` those of every other type;
+    None leaves those alone, as are the types of `unripe`. Precondition of each row: processing and too old by
+    the database's clock; rows that others write just now are passed over (domain.md 1.6, 1.7).
+    """
+    types, leases, stalls = (list(column) for column in zip(*limits, strict=True)) if limits else ([], [], [])
+    lease, stall = default if default is not None else (None, None)
+    return _ended(
+        await connection.fetch(statements.END_LOST, types, leases, stalls, lease, stall, most, list(unripe))
+    )
+
+
+async def end_older(connection: Connection, task_type: str, *, seconds: float, most: int) -> list[Ended]:
+    """Take back runs of one type that were not heard of for `seconds`; up to `most` of them."""
+    return _ended(await connection.fetch(statements.END_OLDER, task_type, seconds, most))
+
+
+def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
+    return (
+        [ending.task_id for ending in endings],
+        [ending.version for ending in endings],
+        [str(ending.ended_as) for ending in endings],
+        [ending.progress for ending in endings],
+        [ending.ext for ending in endings],
+        [ending.message for ending in endings],
+        [ending.retryable for ending in endings],
+        [ending.pause_seconds for ending in endings],
+        [ending.reason for ending in endings],
+    )
+
+
+def _ended(rows: Sequence[asyncpg.Record]) -> list[Ended]:
+    return [Ended(row["id"], row["type"], row["status"], row["due_at"]) for row in rows]

@@ -1,0 +1,50 @@
+"""The task service: all RPC groups in one servicer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from libs.common.db import Database
+from libs.common.mounted import Stopping
+from services.task.beats import BeatDesk
+from services.task.creations import CreateDesk
+from services.task.idle import IdleReasons
+from services.task.lane import Lane
+from services.task.limits import TypeLimits
+from services.task.servicer_people import PeopleServicer
+from services.task.servicer_worker import WorkerServicer
+from services.task.signals import Signals
+from services.task.watch import WatchHub
+from services.task.work import WorkDesk
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the servicer stands on."""
+
+    database: Database
+    limits: TypeLimits
+    creations: CreateDesk
+    work: WorkDesk
+    beats: BeatDesk
+    watches: WatchHub
+    idle: IdleReasons
+    upkeep: Lane
+    signals: Signals
+    stopping: Stopping
+
+
+class TaskServicer(PeopleServicer, WorkerServicer):
+    """frontrow.task.v1.TaskService."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._database = parts.database
+        self._limits = parts.limits
+        self._creations = parts.creations
+        self._work = parts.work
+        self._beats = parts.beats
+        self._watches = parts.watches
+        self._idle = parts.idle
+        self._upkeep = parts.upkeep
+        self._signals = parts.signals
+        self._stopping = parts.stopping

@@ -1,0 +1,60 @@
+"""What follows a commit: waiters here are woken, watches here look again, the other servers are told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from uuid import UUID
+
+import asyncpg
+
+from services.task.repository_claim import Claimed
+from services.task.repository_end import Ended
+from services.task.states import Status
+
+Wake = Callable[[str, int], None]
+Changed = Callable[[list[UUID] | None], None]
+Publish = Callable[[Mapping[str, int], Iterable[UUID]], None]
+
+
+class Signals:
+    """Spreads the word. The receivers are set once, by `connect`, since they need this object themselves."""
+
+    def __init__(self) -> None:
+        self._wake: Wake | None = None
+        self._changed: Changed | None = None
+        self._publish: Publish | None = None
+
+    def connect(self, *, wake: Wake, changed: Changed, publish: Publish) -> None:
+        """Say who is to be told."""
+        self._wake, self._changed, self._publish = wake, changed, publish
+
+    def tell(self, changed: Sequence[UUID], claimable: Mapping[str, int]) -> None:
+        """Tell everybody that these tasks changed and how many of each type may be claimed now."""
+        if self._wake is not None:
+            for task_type, count in claimable.items():
+                self._wake(task_type, count)
+        if changed and self._changed is not None:
+            self._changed(list(changed))
+        if self._publish is not None:
+            self._publish(claimable, changed)
+
+    def created(self, rows: Sequence[asyncpg.Record]) -> None:
+        """Tell of new tasks; those that are due later wake nobody yet."""
+        claimable = Counter(row["type"] for row in rows if row["due_at"] is None)
+        self.tell([row["id"] for row in rows], claimable)
+
+    def worked(self, ended: Sequence[Ended], claimed: Sequence[Claimed]) -> None:
+        """Tell of runs that began and ended; what is pending again wakes somebody."""
+        claimable = Counter(
+            task.type for task in ended if task.status == Status.PENDING and task.due_at is None
+        )
+        self.tell([*(task.task_id for task in ended), *(item.row["id"] for item in claimed)], claimable)
+
+    def ended(self, ended: Sequence[Ended]) -> None:
+        """Tell of runs that the server ended."""
+        self.worked(ended, ())
+
+    def rose(self, task_ids: Sequence[UUID]) -> None:
+        """Tell of progress."""
+        self.tell(task_ids, {})

@@ -1,0 +1,128 @@
+"""Who waits for work on this server, and whom a signal wakes. In memory; the database decides who gets what.
+
+A signal is a level, not a pulse: it says how many tasks may be there, never piles up beyond the waiters, and
+wakes as many of them as there are tasks (domain.md 1.12).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from services.task.repository_claim import Claimed
+
+Types = tuple[str, ...]
+
+
+@dataclass(eq=False, slots=True)
+class Waiter:
+    """A call that wants up to `count` tasks of `types`; `delivery` gets them, or an error."""
+
+    worker_id: str
+    types: Types
+    count: int
+    delivery: asyncio.Future[list[Claimed]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+@dataclass(eq=False, slots=True)
+class _Group:
+    """The waiters for one set of types, first come first served, and the tasks signalled for them."""
+
+    types: Types
+    waiters: dict[Waiter, None] = field(default_factory=dict)
+    signalled: int = 0
+
+
+class WaitRoom:
+    """The waiters of this server by the set of types they want."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Types, _Group] = {}
+        self._by_type: dict[str, set[Types]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(group.waiters) for group in self._groups.values())
+
+    def all(self) -> list[Waiter]:
+        """Return everybody who waits."""
+        return [waiter for group in self._groups.values() for waiter in group.waiters]
+
+    def holds(self, waiter: Waiter) -> bool:
+        """Return whether this caller waits here."""
+        group = self._groups.get(waiter.types)
+        return group is not None and waiter in group.waiters
+
+    def add(self, waiter: Waiter) -> None:
+        """Let a caller wait."""
+        group = self._groups.get(waiter.types)
+        if group is None:
+            group = self._groups[waiter.types] = _Group(waiter.types)
+            for task_type in waiter.types:
+                self._by_type.setdefault(task_type, set()).add(waiter.types)
+        group.waiters[waiter] = None
+
+    def remove(self, waiter: Waiter) -> None:
+        """Forget a caller who was served or went away; harmless when it isn't here."""
+        group = self._groups.get(waiter.types)
+        if group is None:
+            return
+        group.waiters.pop(waiter, None)
+        if group.waiters:
+            return
+        del self._groups[waiter.types]
+        for task_type in waiter.types:
+            self._by_type[task_type].discard(waiter.types)
+            if not self._by_type[task_type]:
+                del self._by_type[task_type]
+
+    def signal(self, task_type: str, count: int = 1) -> bool:
+        """Note that `count` tasks of a type may be there; return whether anybody waits for them."""
+        heard = False
+        for types in self._by_type.get(task_type, ()):
+            group = self._groups[types]
+            group.signalled = min(group.signalled + count, len(group.waiters))
+            heard = True
+        return heard
+
+    def probe(self) -> bool:
+        """Let one waiter of each set of types look, signal or not; return whether anybody waits."""
+        for group in self._groups.values():
+            group.signalled = max(group.signalled, 1)
+        return bool(self._groups)
+
+    def take_signalled(self) -> list[Waiter]:
+        """Return the waiters to be tried now, as many of each set as tasks were signalled; they stay here."""
+        chosen: list[Waiter] = []
+        for group in self._groups.values():
+            if group.signalled:
+                waiters = iter(group.waiters)
+                chosen += [waiter for waiter, _ in zip(waiters, range(group.signalled), strict=False)]
+                group.signalled = 0
+        return chosen
+
+    def more_may_be_there(self, types: Types, served: int) -> None:
+        """Note that every waiter tried got all it wanted: twice as many shall look next."""
+        group = self._groups.get(types)
+        if group is not None:
+            group.signalled = max(group.signalled, min(2 * served, len(group.waiters)))
+
+
+def slots_of(waiters: Sequence[Waiter], most: int) -> list[Waiter]:
+    """Return who owns each slot of a claim: in turns, so that few tasks are spread over the waiters."""
+    slots: list[Waiter] = []
+    left = [(waiter, waiter.count) for waiter in waiters]
+    while left and len(slots) < most:
+        slots += [waiter for waiter, _ in left]
+        left = [(waiter, count - 1) for waiter, count in left if count > 1]
+    return slots[:most]
+
+
+def by_types(waiters: Iterable[Waiter]) -> dict[Types, list[Waiter]]:
+    """Return the waiters by the set of types they want."""
+    grouped: dict[Types, list[Waiter]] = {}
+    for waiter in waiters:
+        grouped.setdefault(waiter.types, []).append(waiter)
+    return grouped

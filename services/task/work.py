@@ -1,0 +1,254 @@
+"""The desk for claims and finishes: all callers of this server share one statement of each kind.
+
+One flush is in flight; what arrives meanwhile shares the next. A flush is a task of its own with a
+transaction of its own, so a caller that goes away takes nothing down with it; what was claimed for it is
+given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from services.task.coalesce import spoilt_by_an_item
+from services.task.lane import Connection, Lane
+from services.task.repository_claim import Claimed, Marks, claim
+from services.task.repository_end import Answer, Backoff, Ended, Ending, end_runs
+from services.task.states import End
+from services.task.waiters import Types, Waiter, WaitRoom, by_types, slots_of
+
+log = structlog.get_logger(__name__)
+
+MOST_SLOTS = 1_000
+MOST_ENDINGS = 1_000
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    """One call: runs to end and, after that, perhaps tasks to claim at once."""
+
+    endings: Sequence[Ending]
+    waiter: Waiter | None
+    answers: asyncio.Future[list[Answer]] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+
+
+@dataclass(slots=True)
+class _Flush:
+    """What one transaction did."""
+
+    answers: list[Answer]
+    ended: list[Ended]
+    claimed: dict[Waiter, list[Claimed]]
+    exhausted: dict[Types, bool]
+
+
+class WorkDesk:
+    """Ends runs and hands out tasks.
+
+    `on_change` is told, after each commit, the tasks that changed and the types that are pending again.
+    """
+
+    def __init__(
+        self, lane: Lane, backoff: Backoff, on_change: Callable[[Sequence[Ended], Sequence[Claimed]], None]
+    ) -> None:
+        self._lane = lane
+        self._backoff = backoff
+        self._on_change = on_change
+        self._marks = Marks()
+        self._jobs: deque[_Job] = deque()
+        self._room = WaitRoom()
+        self._running: asyncio.Task[None] | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for work here."""
+        return len(self._room)
+
+    async def end(self, endings: Sequence[Ending]) -> list[Answer]:
+        """End runs; return the answers in order."""
+        answers, _ = await self.end_and_claim(endings, None)
+        return answers
+
+    async def end_and_claim(
+        self, endings: Sequence[Ending], want: Waiter | None
+    ) -> tuple[list[Answer], list[Claimed]]:
+        """End runs and, in the same transaction after them, claim what is there now; never waits for work."""
+        job = _Job(endings, want)
+        self._jobs.append(job)
+        self._kick()
+        try:
+            answers = await job.answers
+        except asyncio.CancelledError:
+            if want is not None:
+                self._take_back(want)
+            raise
+        return answers, want.delivery.result() if want is not None else []
+
+    async def claim_or_wait(
+        self, want: Waiter, seconds: float, stopping: Callable[[], bool]
+    ) -> list[Claimed]:
+        """Claim what is there, else wait up to `seconds` for a first task; empty when none came."""
+        if stopping():
+            return []
+        # In the room before the first look: a task that is created meanwhile signals it.
+        self._room.add(want)
+        try:
+            _, claimed = await self._first_look(want)
+            if claimed or want.delivery.done():
+                return claimed
+            await asyncio.wait({want.delivery}, timeout=seconds)
+            return want.delivery.result() if want.delivery.done() else []
+        except asyncio.CancelledError:
+            self._take_back(want)
+            raise
+        finally:
+            self._room.remove(want)
+            if not want.delivery.done():
+                want.delivery.cancel()
+
+    async def _first_look(self, want: Waiter) -> tuple[list[Answer], list[Claimed]]:
+        job = _Job((), want)
+        self._jobs.append(job)
+        self._kick()
+        answers = await job.answers
+        return answers, want.delivery.result() if want.delivery.done() else []
+
+    def signal(self, task_type: str, count: int = 1) -> None:
+        """Let as many waiters as there are new tasks of a type look for them."""
+        if self._room.signal(task_type, count):
+            self._kick()
+
+    def probe(self) -> None:
+        """Let one waiter of each kind look although nobody signalled: the guarantee when a signal is lost."""
+        if self._room.probe():
+            self._kick()
+
+    def dismiss(self) -> None:
+        """End every wait with an empty answer, because the server stops."""
+        for waiter in self._room.all():
+            if not waiter.delivery.done():
+                waiter.delivery.set_result([])
+
+    async def drained(self) -> None:
+        """Wait until no flush is in flight."""
+        while self._running is not None:
+            await asyncio.wait({self._running})
+
+    def _kick(self) -> None:
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                jobs, waiters = self._collect()
+                if not jobs and not waiters:
+                    return
+                await self._serve(jobs, waiters)
+        finally:
+            self._running = None
+
+    def _collect(self) -> tuple[list[_Job], list[Waiter]]:
+        jobs: list[_Job] = []
+        size = 0
+        while self._jobs and size < MOST_ENDINGS:
+            job = self._jobs.popleft()
+            size += len(job.endings)
+            jobs.append(job)
+        first = {job.waiter for job in jobs if job.waiter is not None}
+        return jobs, [waiter for waiter in self._room.take_signalled() if waiter not in first]
+
+    async def _serve(self, jobs: Sequence[_Job], signalled: Sequence[Waiter]) -> None:
+        waiters = [job.waiter for job in jobs if job.waiter is not None] + list(signalled)
+        endings = [ending for job in jobs for ending in job.endings]
+        try:
+            async with self._lane.transaction() as connection:
+                flush = await self._flush(connection, endings, waiters)
+        except Exception as error:  # noqa: BLE001 - handed to the callers, each of whom raises it
+            await self._failed(jobs, signalled, error)
+            return
+        self._on_change(flush.ended, [item for items in flush.claimed.values() for item in items])
+        self._deliver(jobs, signalled, flush)
+
+    async def _flush(
+        self, connection: Connection, endings: Sequence[Ending], waiters: Sequence[Waiter]
+    ) -> _Flush:
+        answers: list[Answer] = []
+        ended: list[Ended] = []
+        if endings:
+            answers, ended = await end_runs(connection, endings, self._backoff)
+        flush = _Flush(answers, ended, {}, {})
+        room = MOST_SLOTS
+        for types, group in by_types(w for w in waiters if not w.delivery.done()).items():
+            slots = slots_of(group, room)
+            if not slots:
+                continue
+            rows = await claim(connection, types, [waiter.worker_id for waiter in slots], self._marks)
+            for item in rows:
+                flush.claimed.setdefault(slots[item.slot], []).append(item)
+            room -= len(rows)
+            flush.exhausted[types] = len(rows) < len(slots)
+        return flush
+
+    def _deliver(self, jobs: Sequence[_Job], signalled: Sequence[Waiter], flush: _Flush) -> None:
+        position = 0
+        for job in jobs:
+            count = len(job.endings)
+            if not job.answers.done():
+                job.answers.set_result(flush.answers[position : position + count])
+            position += count
+        asked = {job.waiter for job in jobs if job.waiter is not None}
+        for waiter in (*asked, *signalled):
+            items = flush.claimed.get(waiter, [])
+            if items:
+                self._room.remove(waiter)
+                if waiter.delivery.done():
+                    self._give_back(items)
+                else:
+                    waiter.delivery.set_result(items)
+            elif waiter in asked and not self._room.holds(waiter) and not waiter.delivery.done():
+                waiter.delivery.set_result([])
+        for types, exhausted in flush.exhausted.items():
+            if not exhausted:
+                self._room.more_may_be_there(types, len(flush.claimed))
+
+    async def _failed(self, jobs: Sequence[_Job], signalled: Sequence[Waiter], error: Exception) -> None:
+        """Do a spoilt flush again job by job; otherwise tell every caller. Those in the room wait on."""
+        if len(jobs) > 1 and spoilt_by_an_item(error):
+            for job in jobs:
+                await self._serve([job], [])
+            return
+        if signalled:
+            log.warning("task.claim_failed", waiting=self.waiting, error=repr(error)[:500])
+        for job in jobs:
+            if not job.answers.done():
+                job.answers.set_exception(error)
+            if job.waiter is not None and not job.waiter.delivery.done():
+                job.waiter.delivery.cancel()
+
+    def _take_back(self, waiter: Waiter) -> None:
+        """Give back what was claimed for a caller who went away before it could be told."""
+        if waiter.delivery.done():
+            if not waiter.delivery.cancelled():
+                self._give_back(waiter.delivery.result())
+        else:
+            waiter.delivery.cancel()
+
+    def _give_back(self, items: Sequence[Claimed]) -> None:
+        if not items:
+            return
+        log.info("task.claim_given_back", count=len(items))
+        endings = [
+            Ending(item.row["id"], item.row["version"], End.RELEASED, reason="REPLY_LOST") for item in items
+        ]
+        job = _Job(endings, None)
+        # Nobody waits for the answer; an error is the sweep's to mend.
+        job.answers.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._jobs.append(job)
+        self._kick()
