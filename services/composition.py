@@ -132,7 +132,7 @@ def _worker_builders(data_dir: Path) -> tuple[Callable[[CommonSettings], Loop], 
     from services.ingest.worker.settings import IngestWorkerSettings
 
     return (
-        lambda common: build_ingest(IngestWorkerSettings(), common),
+        lambda common: build_ingest(_in(data_dir, IngestWorkerSettings(), scratch="scratch/ingest"), common),
         lambda common: build_asr(
             _in(data_dir, AsrWorkerSettings(), model_cache="models", scratch_dir="scratch/asr"), common
         ),
