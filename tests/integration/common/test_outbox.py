@@ -233,6 +233,11 @@ async def test_a_refusal_for_good_is_reported_kept_as_dead_and_lets_the_next_row
     await eventually(lambda: "a2" in receiver.calls)
     assert receiver.calls == ["a1", "a2"]
     assert refusals.seen == [("a", "call", b"a1", reason)]
+
+    async def only_the_dead_one_is_left() -> bool:
+        return await _left(database) == ["a1"]
+
+    await eventually(only_the_dead_one_is_left)
     async with database.begin() as session:
         row = (await session.execute(select(OUTBOX))).one()
     assert (row.body, row.last_error, row.dead_at is not None) == (b"a1", reason, True)
