@@ -147,3 +147,9 @@ class ActorRequired(DomainError):
     """What can't be undone needs a name in `x-frontrow-actor`."""
 
     kind, reason = Kind.INVALID_ARGUMENT, "ACTOR_REQUIRED"
+
+
+class MediaUnpublishable(DomainError):
+    """The image's format can't be freed of its metadata, so it isn't shown to the public."""
+
+    kind, reason = Kind.FAILED_PRECONDITION, "MEDIA_UNPUBLISHABLE"

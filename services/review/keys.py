@@ -95,15 +95,3 @@ class SourceKey:
         if violations:
             raise InvalidArgument("the source key is too long", violations=violations)
         return key
-
-
-def card_subtitle_street(city: str, year: int, month: int) -> str:
-    """Return the second line of a street-snap card (domain.md 4.7)."""
-    if not year:
-        return city
-    return f"{city} · {year:04d}-{month:02d}" if month else f"{city} · {year:04d}"
-
-
-def card_subtitle_runway(brand: str, season_code: str, collection: str) -> str:
-    """Return the second line of a runway card; missing parts are left out."""
-    return " · ".join(part for part in (brand, season_code, collection) if part)

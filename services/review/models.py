@@ -149,6 +149,8 @@ brand_runway_drafts = _draft_table(
         _words("season", 128),
         Column("season_code", String(128), ForeignKey(seasons.c.code)),
         _words("collection", 128),
+        # what an empty collection takes from the season's line; the key is its folded form
+        _words("collection_name", 128),
         Column("collection_key", Text, nullable=False, server_default=_EMPTY),
         Index(
             "ix_br_draft_siblings",

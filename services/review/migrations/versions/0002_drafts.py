@@ -54,6 +54,7 @@ def upgrade() -> None:
         sa.Column("season", sa.String(length=128), server_default=sa.text("''"), nullable=False),
         sa.Column("season_code", sa.String(length=128), nullable=True),
         sa.Column("collection", sa.String(length=128), server_default=sa.text("''"), nullable=False),
+        sa.Column("collection_name", sa.String(length=128), server_default=sa.text("''"), nullable=False),
         sa.Column("collection_key", sa.Text(), server_default=sa.text("''"), nullable=False),
         sa.CheckConstraint(
             "status IN ('pending', 'approved', 'rejected')", name="brand_runway_drafts_status"

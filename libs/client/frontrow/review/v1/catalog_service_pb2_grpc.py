@@ -108,7 +108,8 @@ class CatalogServiceServicer:
 
     def GetMedia(self, request, context):
         """Stream a published image, freed of EXIF, XMP and other metadata (its orientation and colour profile stay).
-        Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS).
+        Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS), MEDIA_UNPUBLISHABLE
+        (FAILED_PRECONDITION: no way to free this format of its metadata is known).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -45,7 +45,8 @@ class CatalogServiceStub:
     """List the brands that have visible runway shows, by name. Reasons: INVALID_ARGUMENT."""
     GetMedia: grpc.UnaryStreamMultiCallable[catalog_service_pb2.GetMediaRequest, catalog_service_pb2.GetMediaResponse]
     """Stream a published image, freed of EXIF, XMP and other metadata (its orientation and colour profile stay).
-    Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS).
+    Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS), MEDIA_UNPUBLISHABLE
+    (FAILED_PRECONDITION: no way to free this format of its metadata is known).
     """
 
 @typing.type_check_only
@@ -65,7 +66,8 @@ class CatalogServiceAsyncStub(CatalogServiceStub):
     """List the brands that have visible runway shows, by name. Reasons: INVALID_ARGUMENT."""
     GetMedia: aio.UnaryStreamMultiCallable[catalog_service_pb2.GetMediaRequest, catalog_service_pb2.GetMediaResponse]  # type: ignore[assignment]
     """Stream a published image, freed of EXIF, XMP and other metadata (its orientation and colour profile stay).
-    Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS).
+    Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS), MEDIA_UNPUBLISHABLE
+    (FAILED_PRECONDITION: no way to free this format of its metadata is known).
     """
 
 class CatalogServiceServicer(metaclass=abc_1.ABCMeta):
@@ -118,7 +120,8 @@ class CatalogServiceServicer(metaclass=abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[abc.Iterator[catalog_service_pb2.GetMediaResponse], abc.AsyncIterator[catalog_service_pb2.GetMediaResponse]]:
         """Stream a published image, freed of EXIF, XMP and other metadata (its orientation and colour profile stay).
-        Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS).
+        Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS), MEDIA_UNPUBLISHABLE
+        (FAILED_PRECONDITION: no way to free this format of its metadata is known).
         """
 
 def add_CatalogServiceServicer_to_server(servicer: CatalogServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...

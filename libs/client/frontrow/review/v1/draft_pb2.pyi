@@ -180,7 +180,7 @@ class Draft(message.Message):
     decided_by: builtins.str
     """Who decided last (approved or rejected); empty while pending."""
     official_id: builtins.str
-    """Id of the official row it is part of; empty unless approved and not deleted."""
+    """Id of the official row it is part of; empty unless approved and not deleted. Not sent in lists."""
     @builtins.property
     def runway(self) -> RunwayKey:
         """Set on runway drafts."""
@@ -258,6 +258,7 @@ class RunwayKey(message.Message):
     SEASON_CODE_FIELD_NUMBER: builtins.int
     SEASON_KNOWN_FIELD_NUMBER: builtins.int
     COLLECTION_FIELD_NUMBER: builtins.int
+    COLLECTION_NAME_FIELD_NUMBER: builtins.int
     brand: builtins.str
     """The brand as written, at most 128 characters. Editable (`runway.brand`); an unknown one is refused."""
     brand_id: builtins.str
@@ -274,6 +275,8 @@ class RunwayKey(message.Message):
     """The collection, at most 128 characters; empty takes the line that the season's text names, like `Couture`,
     else `Ready-to-Wear`. Editable (`runway.collection`).
     """
+    collection_name: builtins.str
+    """What the collection means: its usual name, or the line that an empty one takes. Set by the server."""
     def __init__(
         self,
         *,
@@ -284,10 +287,11 @@ class RunwayKey(message.Message):
         season_code: builtins.str = ...,
         season_known: builtins.bool = ...,
         collection: builtins.str = ...,
+        collection_name: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["brand", b"brand", "brand_id", b"brand_id", "brand_name", b"brand_name", "collection", b"collection", "season", b"season", "season_code", b"season_code", "season_known", b"season_known"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["brand", b"brand", "brand_id", b"brand_id", "brand_name", b"brand_name", "collection", b"collection", "collection_name", b"collection_name", "season", b"season", "season_code", b"season_code", "season_known", b"season_known"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,19 @@
+"""Serve the review context alone: `python -m services.review`."""
+
+import sys
+
+from libs.common import migrate
+from libs.common.server import Mounted, run
+from libs.common.settings import CommonSettings
+from services.review.mount import mount
+from services.review.settings import ReviewSettings
+
+
+async def _mount() -> tuple[str, Mounted]:
+    settings, common = ReviewSettings(), CommonSettings.from_environment()
+    await migrate.upgrade(common.database.url, "review")
+    return settings.listen, await mount(settings, common)
+
+
+if __name__ == "__main__":
+    sys.exit(run("review", _mount))

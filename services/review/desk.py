@@ -1,0 +1,231 @@
+"""Change a draft and what the public sees of it, in one transaction (domain.md 4.2 to 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from libs.common.db import Database
+from services.review import edits, promotion, repository_draft, repository_vocabulary
+from services.review.drafts import Change, Draft, locks_of, require, require_key, revision_of
+from services.review.edits import Edit
+from services.review.errors import ActorRequired, DraftNotFound, EtagMismatch, ReviewBusy
+from services.review.models import GalleryTables
+from services.review.places import Place
+from services.review.promotion import Official
+from services.review.states import TRANSITIONS, Action
+
+MAX_RESTARTS = 10
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be done to a draft. An empty etag fits any revision; `edit` comes before the action."""
+
+    action: Action
+    actor: str
+    etag: str = ""
+    reason: str = ""
+    edit: Edit | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The draft after the change (before it, for a purge), and the official row that shows it, if any."""
+
+    draft: Draft
+    official: Official | None
+
+
+class _KeyMoved(Exception):
+    """The draft's key isn't under the locks that were taken."""
+
+
+class Desk:
+    """Runs changes; safe to use from any number of servers and calls at once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def change(self, tables: GalleryTables, draft_id: int, wanted: Wanted) -> Outcome:
+        """Do what is wanted and recompute the official rows of all keys concerned.
+
+        Raises:
+            DraftNotFound, EtagMismatch, and the refusals of `drafts.require` and `drafts.require_key`.
+            UnknownBrand, InvalidArgument: the edit is wrong.
+            ReviewBusy: the draft's key was moved by others again and again.
+        """
+        if wanted.action is Action.PURGED and not wanted.actor:
+            raise ActorRequired("a purge can't be undone: say who you are in the metadata x-frontrow-actor")
+        for _ in range(MAX_RESTARTS):
+            try:
+                target = await self._target(tables, draft_id, wanted)
+                async with self._database.begin() as session:
+                    return await _attempt(session, tables, (draft_id, target), wanted)
+            except _KeyMoved:
+                continue  # rolled back; the next attempt sees where the key is now
+        raise ReviewBusy(f"draft {draft_id} is being moved by others; try again")
+
+    async def _target(self, tables: GalleryTables, draft_id: int, wanted: Wanted) -> Place | None:
+        """Return where an edit of key texts moves the draft to, None when it has no such edit.
+
+        New names are added here, in a transaction of their own (see `repository_vocabulary`). The etag makes
+        sure that the texts it starts from are still there when the edit is done.
+        """
+        if wanted.edit is None or not wanted.edit.texts:
+            return None
+        async with self._database.begin() as session:
+            draft = await _found(session, tables, draft_id)
+            require(draft, wanted.action)
+            await check_etag(session, draft, wanted.etag)
+            texts = edits.edited_texts(draft.place.texts, wanted.edit)
+            return await repository_vocabulary.resolve(session, texts, create=True)
+
+
+async def _found(session: AsyncSession, tables: GalleryTables, draft_id: int) -> Draft:
+    draft = await repository_draft.find(session, tables, draft_id)
+    if draft is None:
+        raise not_found(tables, draft_id)
+    return draft
+
+
+def not_found(tables: GalleryTables, draft_id: int) -> DraftNotFound:
+    """Return the refusal for an id that no draft of the kind has."""
+    return DraftNotFound(f"no {tables.kind} draft has the id {draft_id}", draft_id=str(draft_id))
+
+
+async def check_etag(session: AsyncSession, draft: Draft, etag: str) -> None:
+    """Refuse a change that was made looking at an older draft.
+
+    Raises:
+        EtagMismatch: naming what changed since and who changed it.
+    """
+    if not etag or etag == draft.etag:
+        return
+    seen = revision_of(etag, draft)
+    since = await repository_draft.history(
+        session, draft.kind, draft.id, after_revision=draft.revision if seen is None else seen
+    )
+    # a change of state shows as `status`, an edit as its fields
+    fields = {field for event in since for field, *_ in event.changes}
+    fields |= {"status" for event in since if event.action != Action.EDITED.value}
+    actors = list(dict.fromkeys(event.actor for event in since if event.actor))
+    what = ", ".join(sorted(fields)) or "unknown"
+    raise EtagMismatch(
+        f"draft {draft.id} was changed by {', '.join(actors) or 'somebody'} meanwhile ({what}); "
+        "read it again and repeat your change",
+        changed_fields=what,
+        changed_by=", ".join(actors),
+        current_etag=draft.etag,
+        status=draft.status.value,
+    )
+
+
+async def _attempt(
+    session: AsyncSession, tables: GalleryTables, moved: tuple[int, Place | None], wanted: Wanted
+) -> Outcome:
+    """Do the change under the locks of the draft's key and of the one it moves to."""
+    draft_id, target = moved
+    seen = await _found(session, tables, draft_id)
+    locks = locks_of([seen.place] if target is None else [seen.place, target])
+    await promotion.lock(session, locks)
+    before = await repository_draft.lock_and_find(session, tables, draft_id)
+    if before is None:
+        raise not_found(tables, draft_id)
+    if not locks.covers(before.locks):
+        raise _KeyMoved
+    require(before, wanted.action)
+    await check_etag(session, before, wanted.etag)
+    after = await _apply(session, tables, before, target, wanted)
+    if after is not None and not locks.covers(after.locks):
+        raise _KeyMoved
+    counted = {draft.counted_key for draft in (before, after) if draft is not None}
+    officials = await promotion.recompute_all(session, {key for key in counted if key is not None})
+    if after is None:
+        return Outcome(before, None)
+    return Outcome(after, officials.get(after.counted_key) if after.counted_key is not None else None)
+
+
+async def _apply(
+    session: AsyncSession, tables: GalleryTables, draft: Draft, target: Place | None, wanted: Wanted
+) -> Draft | None:
+    """Write the edit and the action; return the draft as it is then, None when it was purged."""
+    if wanted.edit is not None:
+        draft = await _edit(session, tables, draft, target, wanted)
+    if wanted.action is Action.EDITED:
+        if draft.counted_key is not None or draft.status in TRANSITIONS[Action.REOPENED][0]:
+            require_key(draft.id, draft.place)
+        return draft
+    if wanted.action is Action.APPROVED:
+        require_key(draft.id, draft.place)
+    if wanted.action is Action.PURGED:
+        await repository_draft.record(
+            session,
+            (tables.kind, draft.id, draft.revision + 1),
+            wanted.action,
+            wanted.actor,
+            reason=wanted.reason,
+        )
+        if not await repository_draft.purge(session, tables, draft):
+            raise _KeyMoved
+        return None
+    return await _write(session, tables, draft, _columns(wanted), wanted)
+
+
+def _columns(wanted: Wanted) -> dict[str, object]:
+    """Return the columns that an action sets."""
+    if wanted.action is Action.DELETED:
+        return {"is_deleted": True, "deleted_at": func.now()}
+    if wanted.action is Action.UNDELETED:
+        return {"is_deleted": False, "deleted_at": None}
+    status = TRANSITIONS[wanted.action][1]
+    decided = wanted.action is not Action.REOPENED
+    return {
+        "status": status.value,
+        "decided_by": wanted.actor if decided else "",
+        "decided_at": func.now() if decided else None,
+        "reject_reason": wanted.reason if wanted.action is Action.REJECTED else "",
+    }
+
+
+async def _edit(
+    session: AsyncSession, tables: GalleryTables, draft: Draft, target: Place | None, wanted: Wanted
+) -> Draft:
+    """Write the fields that differ; an edit that changes nothing leaves the draft and its etag alone."""
+    edit = wanted.edit or Edit()
+    images = await repository_draft.images_of(session, tables, draft.id)
+    arranged = images if edit.images is None else edits.edited_images(images, edit.images)
+    changes, values = edits.changes_of_fields(draft, edit, arranged)
+    if arranged != images:
+        changes += edits.changes_of_images(images, arranged)
+        await repository_draft.write_images(session, tables, arranged)
+    if target is not None and target.columns() != draft.place.columns():
+        changes += edits.changes_of_place(draft.place, target)
+        values |= target.columns()
+    if not changes:
+        return draft
+    return await _write(session, tables, draft, values, wanted, changes=changes)
+
+
+async def _write(
+    session: AsyncSession,
+    tables: GalleryTables,
+    draft: Draft,
+    values: Mapping[str, object],
+    wanted: Wanted,
+    *,
+    changes: Sequence[Change] = (),
+) -> Draft:
+    """Write columns and history; return the draft as it is then."""
+    revision = await repository_draft.write(session, tables, draft, values)
+    if revision is None:  # somebody wrote without the locks
+        raise _KeyMoved
+    action = Action.EDITED if changes else wanted.action
+    reason = "" if changes else wanted.reason
+    await repository_draft.record(
+        session, (tables.kind, draft.id, revision), action, wanted.actor, reason=reason, changes=changes
+    )
+    return await _found(session, tables, draft.id)

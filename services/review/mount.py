@@ -1,0 +1,43 @@
+"""Wire the review context: the one seam between its parts and a server."""
+
+from __future__ import annotations
+
+import grpc
+from frontrow.review.v1 import (
+    catalog_service_pb2_grpc,
+    draft_service_pb2_grpc,
+    intake_service_pb2_grpc,
+    key_service_pb2_grpc,
+)
+
+from libs.common.db import Database
+from libs.common.objects import open_store
+from libs.common.server import Mounted
+from libs.common.settings import CommonSettings
+from services.review.renditions import Renditions
+from services.review.servicer_catalog import CatalogServicer
+from services.review.servicer_draft import DraftServicer
+from services.review.servicer_intake import IntakeServicer
+from services.review.servicer_key import KeyServicer
+from services.review.settings import ReviewSettings
+
+SERVICE_NAMES = tuple(
+    f"frontrow.review.v1.{name}" for name in ("DraftService", "IntakeService", "CatalogService", "KeyService")
+)
+
+
+async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
+    """Return what the review context puts on its server. Migrations are the caller's."""
+    database = Database(common.database, "frontrow-review")
+    store = open_store(common.store)
+    renditions = Renditions(database, store, publish_limit_bytes=settings.publish_limit_bytes)
+
+    def register(server: grpc.aio.Server) -> None:
+        draft_service_pb2_grpc.add_DraftServiceServicer_to_server(DraftServicer(database, renditions), server)
+        intake_service_pb2_grpc.add_IntakeServiceServicer_to_server(IntakeServicer(database), server)
+        catalog_service_pb2_grpc.add_CatalogServiceServicer_to_server(
+            CatalogServicer(database, renditions), server
+        )
+        key_service_pb2_grpc.add_KeyServiceServicer_to_server(KeyServicer(database), server)
+
+    return Mounted(register=register, service_names=SERVICE_NAMES, loops=(), close=database.close)

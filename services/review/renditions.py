@@ -1,0 +1,113 @@
+"""Stream stored images: untouched to editors, freed of metadata to the public."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+from frontrow.review.v1 import media_pb2
+
+from libs.common.db import Database
+from libs.common.objects import ObjectMissing, ObjectStore, StoreUnavailable
+from services.review import errors, publish, repository_media
+
+CHUNK_BYTES = 256 * 1024
+Part = media_pb2.MediaInfo | bytes
+
+
+class Renditions:
+    """Finds and reads renditions; holds no transaction while it reads the store."""
+
+    def __init__(self, database: Database, store: ObjectStore, *, publish_limit_bytes: int) -> None:
+        self._database = database
+        self._store = store
+        self._publish_limit_bytes = publish_limit_bytes
+
+    async def find(
+        self, key: str, size: media_pb2.MediaSize.ValueType, min_width: int, *, public: bool
+    ) -> Any:
+        """Return the media row of the wanted rendition.
+
+        Raises:
+            MediaNotFound: no draft (or, for the public, no visible official row) shows the image.
+        """
+        async with self._database.begin() as session:
+            original = await repository_media.find_shown(session, key, public=public)
+            if original is None:
+                told = "no visible page" if public else "no draft"
+                raise errors.MediaNotFound(f"{told} shows an image {key!r}", key=key)
+            if size != media_pb2.MEDIA_SIZE_THUMBNAIL:
+                return original
+            return await repository_media.find_thumbnail(session, original.id, min_width) or original
+
+    async def stored(self, row: Any) -> AsyncIterator[Part]:
+        """Yield the info and then the bytes as they are stored.
+
+        Raises:
+            MediaLost: the object is gone or has another length.
+            StoreUnavailable: the store can't be read now.
+        """
+        yield _info(row, row.size_bytes, row.sha256)
+        sent = 0
+        try:
+            async with aclosing(self._chunks(row.key)) as chunks:
+                async for chunk in chunks:
+                    sent += len(chunk)
+                    yield chunk
+        except ObjectMissing as error:
+            raise _lost(row.key) from error
+        except StoreUnavailable as error:
+            raise _unavailable() from error
+        if sent != row.size_bytes:
+            raise _lost(row.key)
+
+    async def _chunks(self, key: str) -> AsyncGenerator[bytes, None]:
+        async for chunk in self._store.stream(key, chunk_bytes=CHUNK_BYTES):
+            yield chunk
+
+    async def published(self, row: Any) -> AsyncIterator[Part]:
+        """Yield the info and then the bytes without EXIF, XMP and other metadata.
+
+        Raises:
+            MediaLost, StoreUnavailable: as `stored`.
+            MediaUnpublishable: the format can't be freed of its metadata, or the image is too large for it.
+        """
+        if row.size_bytes > self._publish_limit_bytes:
+            raise errors.MediaUnpublishable(f"{row.key!r} is too large; ask for a thumbnail", key=row.key)
+        try:
+            data = await self._store.get_bytes(row.key)
+        except ObjectMissing as error:
+            raise _lost(row.key) from error
+        except StoreUnavailable as error:
+            raise _unavailable() from error
+        if len(data) != row.size_bytes:
+            raise _lost(row.key)
+        try:
+            clean = await asyncio.to_thread(publish.strip, data, row.content_type)
+        except publish.NotStrippable as error:
+            raise errors.MediaUnpublishable(f"{row.key!r} can't be shown: {error}", key=row.key) from error
+        yield _info(row, len(clean), hashlib.sha256(clean).hexdigest())
+        for start in range(0, len(clean), CHUNK_BYTES):
+            yield clean[start : start + CHUNK_BYTES]
+
+
+def _info(row: Any, size_bytes: int, sha256: str) -> media_pb2.MediaInfo:
+    return media_pb2.MediaInfo(
+        key=row.key,
+        content_type=row.content_type,
+        size_bytes=size_bytes,
+        width=row.width,
+        height=row.height,
+        etag=sha256[:32],
+    )
+
+
+def _lost(key: str) -> errors.MediaLost:
+    return errors.MediaLost(f"the stored image {key!r} is gone or damaged; submit its article again", key=key)
+
+
+def _unavailable() -> errors.StoreUnavailable:
+    return errors.StoreUnavailable("the object store can't be read now; try again", retry_delay_seconds=5.0)

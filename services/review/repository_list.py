@@ -1,0 +1,158 @@
+"""Lists of drafts and of official rows: keyset pages, never an offset. SQL only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, false, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from services.review import repository_vocabulary
+from services.review.drafts import Draft
+from services.review.models import RUNWAY, STREET, GalleryTables
+from services.review.models_media import media
+from services.review.models_vocabulary import brands, cities, seasons
+from services.review.repository_draft import select_drafts, to_draft
+from services.review.states import Status
+
+
+@dataclass(frozen=True)
+class DraftFilter:
+    """Which drafts to list; empty fields don't filter. `city`, `brand`, `season` are in any spelling."""
+
+    statuses: tuple[Status, ...] = ()
+    source: str = ""
+    city: str = ""
+    year: int = 0
+    month: int = 0
+    brand: str = ""
+    season: str = ""
+    show_deleted: bool = False
+
+
+async def list_drafts(
+    session: AsyncSession, tables: GalleryTables, wanted: DraftFilter, *, before_id: int | None, limit: int
+) -> list[Draft]:
+    """Return the newest drafts with an id below `before_id` (None: from the newest)."""
+    drafts = tables.drafts.c
+    conditions = await _named(session, tables, wanted)
+    if wanted.statuses:
+        conditions.append(drafts.status.in_([status.value for status in wanted.statuses]))
+    if wanted.source:
+        conditions.append(drafts.source == wanted.source)
+    if tables is STREET and wanted.year:
+        conditions.append(drafts.year == wanted.year)
+    if tables is STREET and wanted.month:
+        conditions.append(drafts.month == wanted.month)
+    if not wanted.show_deleted:
+        conditions.append(~drafts.is_deleted)
+    if before_id is not None:
+        conditions.append(drafts.id < before_id)
+    query = select_drafts(tables).where(*conditions).order_by(drafts.id.desc()).limit(limit)
+    return [to_draft(tables, row) for row in await session.execute(query)]
+
+
+async def _named(
+    session: AsyncSession, tables: GalleryTables, wanted: DraftFilter
+) -> list[ColumnElement[bool]]:
+    """Return the conditions on names; a name that nobody knows matches nothing."""
+    drafts = tables.drafts.c
+    conditions: list[ColumnElement[bool]] = []
+    if wanted.city:
+        city = await repository_vocabulary.find_city(session, wanted.city)
+        members = select(cities.c.id).where(cities.c.root_id == (city.root_id if city else None))
+        conditions.append(drafts.city_id.in_(members) if city else false())
+    if wanted.brand:
+        brand = await repository_vocabulary.find_brand(session, wanted.brand)
+        members = select(brands.c.id).where(brands.c.root_id == (brand.root_id if brand else None))
+        conditions.append(drafts.brand_id.in_(members) if brand else false())
+    if wanted.season:
+        code = await repository_vocabulary.find_season_code(session, wanted.season)
+        conditions.append(
+            drafts.season_code.in_(select(seasons.c.code).where(seasons.c.root_code == code))
+            if code
+            else false()
+        )
+    return conditions
+
+
+def _select_officials(tables: GalleryTables) -> Select[Any]:
+    """Return the query of visible official rows with their covers (and names, for runways)."""
+    officials = tables.officials
+    query = select(officials, media.c.key.label("cover_key"))
+    joined = officials.outerjoin(media, media.c.id == officials.c.cover_media_id)
+    if tables is RUNWAY:
+        query = query.add_columns(brands.c.name.label("brand_name"), seasons.c.name.label("season_name"))
+        joined = joined.join(brands, brands.c.id == officials.c.brand_id).join(
+            seasons, seasons.c.code == officials.c.season_code
+        )
+    return query.select_from(joined).where(~officials.c.is_hidden)
+
+
+async def list_runways(
+    session: AsyncSession, brand: str, season: str, *, before_id: int | None, limit: int
+) -> Sequence[Any]:
+    """Return the newest visible runways, of one brand or season in any spelling when given."""
+    officials = RUNWAY.officials.c
+    query = _select_officials(RUNWAY)
+    if brand:
+        found = await repository_vocabulary.find_brand(session, brand)
+        query = query.where(officials.brand_id == found.root_id if found else false())
+    if season:
+        code = await repository_vocabulary.find_season_code(session, season)
+        query = query.where(officials.season_code == code if code else false())
+    return await _page(session, RUNWAY, query, before_id=before_id, limit=limit)
+
+
+async def list_street_snaps(session: AsyncSession, *, before_id: int | None, limit: int) -> Sequence[Any]:
+    """Return the newest visible street-snap albums."""
+    return await _page(session, STREET, _select_officials(STREET), before_id=before_id, limit=limit)
+
+
+async def _page(
+    session: AsyncSession, tables: GalleryTables, query: Select[Any], *, before_id: int | None, limit: int
+) -> Sequence[Any]:
+    row_id = tables.officials.c.id
+    if before_id is not None:
+        query = query.where(row_id < before_id)
+    rows: Sequence[Any] = (await session.execute(query.order_by(row_id.desc()).limit(limit))).all()
+    return rows
+
+
+async def find_official(session: AsyncSession, tables: GalleryTables, official_id: int) -> Any:
+    """Return a visible official row, or None."""
+    query = _select_officials(tables).where(tables.officials.c.id == official_id)
+    return (await session.execute(query)).one_or_none()
+
+
+async def official_images(session: AsyncSession, tables: GalleryTables, official_id: int) -> Sequence[Any]:
+    """Return an official row's images in order."""
+    images = tables.official_images.c
+    query = (
+        select(images.caption, media.c.key, media.c.width, media.c.height, media.c.content_type)
+        .join(media, media.c.id == images.media_id)
+        .where(images.official_id == official_id)
+        .order_by(images.position)
+    )
+    return (await session.execute(query)).all()
+
+
+async def list_shown_brands(
+    session: AsyncSession, *, after: tuple[str, int] | None, limit: int
+) -> Sequence[Any]:
+    """Return (id, name, runway_count) of the brands with visible runways, by name and id."""
+    officials = RUNWAY.officials.c
+    query = (
+        select(brands.c.id, brands.c.name, func.count().label("runway_count"))
+        .join(RUNWAY.officials, officials.brand_id == brands.c.id)
+        .where(~officials.is_hidden)
+        .group_by(brands.c.id, brands.c.name)
+        .order_by(brands.c.name, brands.c.id)
+        .limit(limit)
+    )
+    if after is not None:
+        name, row_id = after
+        query = query.where((brands.c.name > name) | ((brands.c.name == name) & (brands.c.id > row_id)))
+    return (await session.execute(query)).all()

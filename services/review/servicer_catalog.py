@@ -1,0 +1,106 @@
+"""CatalogService: what the public reads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+from frontrow.review.v1 import catalog_service_pb2 as pb
+from frontrow.review.v1 import catalog_service_pb2_grpc, media_pb2
+
+from libs.common import paging
+from libs.common.db import Database
+from services.review import repository_list
+from services.review.convert_catalog import runway_message, street_snap_message
+from services.review.errors import RunwayNotFound, StreetSnapNotFound
+from services.review.models import RUNWAY, STREET
+from services.review.renditions import Renditions
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class CatalogServicer(catalog_service_pb2_grpc.CatalogServiceServicer):
+    """Reads visible official rows and their images, and nothing else."""
+
+    def __init__(self, database: Database, renditions: Renditions) -> None:
+        self._database = database
+        self._renditions = renditions
+
+    async def ListRunways(self, request: pb.ListRunwaysRequest, context: Context) -> pb.ListRunwaysResponse:
+        """See the proto."""
+        limit, before = paging.page_size(request.page_size), _before(request.page_token, request)
+        async with self._database.begin() as session:
+            found = await repository_list.list_runways(
+                session, request.brand, request.season, before_id=before, limit=limit + 1
+            )
+        shown = paging.within_budget(runway_message(row) for row in found[:limit])
+        token = paging.encode_token([found[len(shown) - 1].id], request) if len(found) > len(shown) else ""
+        return pb.ListRunwaysResponse(runways=shown, next_page_token=token)
+
+    async def GetRunway(self, request: pb.GetRunwayRequest, context: Context) -> pb.GetRunwayResponse:
+        """See the proto."""
+        row_id = int(request.runway_id)
+        async with self._database.begin() as session:
+            row = await repository_list.find_official(session, RUNWAY, row_id)
+            if row is None:
+                raise RunwayNotFound(f"no runway is published under {row_id}", runway_id=str(row_id))
+            images = await repository_list.official_images(session, RUNWAY, row_id)
+        return pb.GetRunwayResponse(runway=runway_message(row, images))
+
+    async def ListStreetSnaps(
+        self, request: pb.ListStreetSnapsRequest, context: Context
+    ) -> pb.ListStreetSnapsResponse:
+        """See the proto."""
+        limit, before = paging.page_size(request.page_size), _before(request.page_token, request)
+        async with self._database.begin() as session:
+            found = await repository_list.list_street_snaps(session, before_id=before, limit=limit + 1)
+        shown = paging.within_budget(street_snap_message(row) for row in found[:limit])
+        token = paging.encode_token([found[len(shown) - 1].id], request) if len(found) > len(shown) else ""
+        return pb.ListStreetSnapsResponse(street_snaps=shown, next_page_token=token)
+
+    async def GetStreetSnap(
+        self, request: pb.GetStreetSnapRequest, context: Context
+    ) -> pb.GetStreetSnapResponse:
+        """See the proto."""
+        row_id = int(request.street_snap_id)
+        async with self._database.begin() as session:
+            row = await repository_list.find_official(session, STREET, row_id)
+            if row is None:
+                raise StreetSnapNotFound(f"no album is published under {row_id}", street_snap_id=str(row_id))
+            images = await repository_list.official_images(session, STREET, row_id)
+        return pb.GetStreetSnapResponse(street_snap=street_snap_message(row, images))
+
+    async def ListBrands(self, request: pb.ListBrandsRequest, context: Context) -> pb.ListBrandsResponse:
+        """See the proto."""
+        limit = paging.page_size(request.page_size)
+        position = paging.decode_token(request.page_token, request)
+        after = None if position is None else (str(position[0]), int(str(position[1])))
+        async with self._database.begin() as session:
+            found = await repository_list.list_shown_brands(session, after=after, limit=limit + 1)
+        shown = found[:limit]
+        more = len(found) > limit
+        return pb.ListBrandsResponse(
+            brands=[
+                pb.CatalogBrand(brand_id=str(row.id), name=row.name, runway_count=row.runway_count)
+                for row in shown
+            ],
+            next_page_token=paging.encode_token([shown[-1].name, shown[-1].id], request) if more else "",
+        )
+
+    async def GetMedia(
+        self, request: pb.GetMediaRequest, context: Context
+    ) -> AsyncIterator[pb.GetMediaResponse]:
+        """See the proto."""
+        row = await self._renditions.find(request.media_key, request.size, request.min_width, public=True)
+        async for part in self._renditions.published(row):
+            if isinstance(part, media_pb2.MediaInfo):
+                yield pb.GetMediaResponse(info=part)
+            else:
+                yield pb.GetMediaResponse(chunk=part)
+
+
+def _before(token: str, request: pb.ListRunwaysRequest | pb.ListStreetSnapsRequest) -> int | None:
+    """Return the id that a page continues below, None for the first page."""
+    position = paging.decode_token(token, request)
+    return None if position is None else int(str(position[0]))

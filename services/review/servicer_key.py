@@ -1,0 +1,120 @@
+"""KeyService: the vocabulary of keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+from frontrow.review.v1 import key_pb2, key_service_pb2_grpc
+from frontrow.review.v1 import key_service_pb2 as pb
+
+from libs.common import paging
+from libs.common.db import Database
+from services.review import repository_key
+from services.review.convert_catalog import brand_message, city_message, season_message
+from services.review.fold import clean
+from services.review.repository_key import BRANDS, CITIES, Vocabulary
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
+    """Lists and extends brands, cities and seasons."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def ListBrandKeys(
+        self, request: pb.ListBrandKeysRequest, context: Context
+    ) -> pb.ListBrandKeysResponse:
+        """See the proto."""
+        rows, token = await self._names(BRANDS, request)
+        return pb.ListBrandKeysResponse(brands=[brand_message(row) for row in rows], next_page_token=token)
+
+    async def CreateBrand(self, request: pb.CreateBrandRequest, context: Context) -> pb.CreateBrandResponse:
+        """See the proto."""
+        row = await self._create(BRANDS, request.name, list(request.aliases))
+        return pb.CreateBrandResponse(brand=brand_message(row))
+
+    async def AddBrandAlias(
+        self, request: pb.AddBrandAliasRequest, context: Context
+    ) -> pb.AddBrandAliasResponse:
+        """See the proto."""
+        row = await self._add_alias(BRANDS, int(request.brand_id), request.alias)
+        return pb.AddBrandAliasResponse(brand=brand_message(row))
+
+    async def ListCities(self, request: pb.ListCitiesRequest, context: Context) -> pb.ListCitiesResponse:
+        """See the proto."""
+        rows, token = await self._names(CITIES, request)
+        return pb.ListCitiesResponse(cities=[city_message(row) for row in rows], next_page_token=token)
+
+    async def CreateCity(self, request: pb.CreateCityRequest, context: Context) -> pb.CreateCityResponse:
+        """See the proto."""
+        row = await self._create(CITIES, request.name, list(request.aliases))
+        return pb.CreateCityResponse(city=city_message(row))
+
+    async def AddCityAlias(
+        self, request: pb.AddCityAliasRequest, context: Context
+    ) -> pb.AddCityAliasResponse:
+        """See the proto."""
+        row = await self._add_alias(CITIES, int(request.city_id), request.alias)
+        return pb.AddCityAliasResponse(city=city_message(row))
+
+    async def ListSeasons(self, request: pb.ListSeasonsRequest, context: Context) -> pb.ListSeasonsResponse:
+        """See the proto."""
+        limit = paging.page_size(request.page_size)
+        position = paging.decode_token(request.page_token, request)
+        after = None if position is None else str(position[0])
+        async with self._database.begin() as session:
+            found = await repository_key.list_seasons(session, after_code=after, limit=limit + 1)
+            shown = found[:limit]
+            spellings = await repository_key.season_spellings(session, [row.code for row in shown])
+        token = paging.encode_token([shown[-1].code], request) if len(found) > limit else ""
+        return pb.ListSeasonsResponse(
+            seasons=[season_message(row, spellings) for row in shown], next_page_token=token
+        )
+
+    async def CreateSeason(
+        self, request: pb.CreateSeasonRequest, context: Context
+    ) -> pb.CreateSeasonResponse:
+        """See the proto."""
+        code = clean(request.season_code)
+        async with self._database.begin() as session:
+            await repository_key.create_season(session, code, request.name)
+        return pb.CreateSeasonResponse(season=await self._season(code))
+
+    async def AddSeasonAlias(
+        self, request: pb.AddSeasonAliasRequest, context: Context
+    ) -> pb.AddSeasonAliasResponse:
+        """See the proto."""
+        async with self._database.begin() as session:
+            await repository_key.find_season(session, request.season_code)
+            await repository_key.add_season_alias(session, request.season_code, request.alias, request.line)
+        return pb.AddSeasonAliasResponse(season=await self._season(request.season_code))
+
+    async def _season(self, code: str) -> key_pb2.Season:
+        async with self._database.begin() as session:
+            row = await repository_key.find_season(session, code)
+            return season_message(row, await repository_key.season_spellings(session, [code]))
+
+    async def _names(
+        self, vocabulary: Vocabulary, request: pb.ListBrandKeysRequest | pb.ListCitiesRequest
+    ) -> tuple[list[Any], str]:
+        limit = paging.page_size(request.page_size)
+        position = paging.decode_token(request.page_token, request)
+        after = None if position is None else int(str(position[0]))
+        async with self._database.begin() as session:
+            found = await repository_key.list_names(session, vocabulary, after_id=after, limit=limit + 1)
+        shown = list(found[:limit])
+        return shown, paging.encode_token([shown[-1].id], request) if len(found) > limit else ""
+
+    async def _create(self, vocabulary: Vocabulary, name: str, aliases: list[str]) -> Any:
+        async with self._database.begin() as session:
+            row_id = await repository_key.create_name(session, vocabulary, name, aliases)
+            return await repository_key.find_name(session, vocabulary, row_id)
+
+    async def _add_alias(self, vocabulary: Vocabulary, row_id: int, alias: str) -> Any:
+        async with self._database.begin() as session:
+            await repository_key.find_name(session, vocabulary, row_id)
+            await repository_key.add_alias(session, vocabulary, row_id, alias)
+            return await repository_key.find_name(session, vocabulary, row_id)
