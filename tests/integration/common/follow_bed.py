@@ -1,0 +1,88 @@
+"""The two sides of following: a context's rows, and a task service that can go away."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import text
+
+from libs.common.context_server import ContextServer
+from libs.common.db import Database
+from libs.common.follow import Followed
+from libs.common.ids import uuid7
+from tests.integration.common.task_server import MemoryTasks
+
+GUARD = (
+    " WHERE id = :id AND task_id = :task AND seen_version < :version AND status <> 'completed' RETURNING id"
+)
+
+
+class Jobs:
+    """A context's rows and its two guarded updates; ``acts`` notes those that took effect."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.acts: list[tuple[str, str, int]] = []
+        self.broken: set[str] = set()
+
+    async def add(self, owner_id: str, *, status: str = "pending", seen_version: int = 0) -> str:
+        task_id = str(uuid7())
+        async with self._database.begin() as session:
+            await session.execute(
+                text("INSERT INTO shop.job VALUES (:id, :task, :seen, :status)"),
+                {"id": owner_id, "task": task_id, "seen": seen_version, "status": status},
+            )
+        return task_id
+
+    async def row(self, owner_id: str) -> tuple[str, int, str, str]:
+        async with self._database.begin() as session:
+            found = await session.execute(
+                text("SELECT status, seen_version, reason, message FROM shop.job WHERE id = :id"),
+                {"id": owner_id},
+            )
+            status, seen_version, reason, message = found.one()
+        return status, seen_version, reason, message
+
+    async def current(self) -> Sequence[Followed]:
+        async with self._database.begin() as session:
+            rows = await session.execute(
+                text(
+                    "SELECT id, task_id, seen_version FROM shop.job WHERE status IN ('pending', 'processing')"
+                )
+            )
+            return [Followed(*row) for row in rows]
+
+    async def requeued(self, owner_id: str, task_id: str, version: int) -> None:
+        await self._act("requeued", "status = 'pending'", (owner_id, task_id, version))
+
+    async def ended(self, owner_id: str, task_id: str, version: int, reason: str, message: str) -> None:
+        change = "status = 'failed', reason = :reason, message = :message"
+        await self._act("ended", change, (owner_id, task_id, version), reason=reason, message=message)
+
+    async def _act(self, act: str, change: str, fence: tuple[str, str, int], **values: str) -> None:
+        owner_id, task_id, version = fence
+        if owner_id in self.broken:
+            raise RuntimeError("on purpose")
+        statement = text(f"UPDATE shop.job SET seen_version = :version, {change}{GUARD}")
+        async with self._database.begin() as session:
+            done = await session.execute(
+                statement, {"id": owner_id, "task": task_id, "version": version, **values}
+            )
+            if done.first():
+                self.acts.append((act, owner_id, version))
+
+
+class Service:
+    """The task service's server, which can go away and come back on the same port."""
+
+    def __init__(self, tasks: MemoryTasks) -> None:
+        self._tasks = tasks
+        self.address = "127.0.0.1:0"
+        self._server: ContextServer | None = None
+
+    async def start(self) -> None:
+        self._server = ContextServer("task", self.address, self._tasks.mounted())
+        self.address = await self._server.start()
+
+    async def stop(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(grace_seconds=0.1)
