@@ -23,6 +23,8 @@ from libs.common.interceptors.validate import RequestValidator
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Continuation: TypeAlias = "Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]]"
 
+Behaviour = Callable[..., Any]
+
 
 class Pipeline(grpc.aio.ServerInterceptor):
     """Surround every handler with `steps`, outermost first, and check its requests with `validator`."""
@@ -47,26 +49,32 @@ class Pipeline(grpc.aio.ServerInterceptor):
     def _wrap(self, method: str, handler: Handler) -> Handler:
         shape = _shape_of(handler)
         behaviour = getattr(handler, shape.value)
-        serve = self._serve_stream if shape.response_streaming else self._serve_unary
+        serialise = handler.response_serializer or _as_it_is
 
-        async def wrapped(request: Any, context: ServicerContext) -> Any:
-            return await serve(ServedCall(method, shape, context), behaviour, request)
+        async def unary(request: Any, context: ServicerContext) -> bytes:
+            return await self._serve_unary(ServedCall(method, shape, context), behaviour, request, serialise)
+
+        async def stream(request: Any, context: ServicerContext) -> None:
+            await self._serve_stream(ServedCall(method, shape, context), behaviour, request)
 
         make = getattr(grpc, f"{shape.value}_rpc_method_handler")
         made: Handler = make(
-            wrapped,
+            stream if shape.response_streaming else unary,
             request_deserializer=receiver(handler.request_deserializer),
-            response_serializer=handler.response_serializer,
+            response_serializer=serialise if shape.response_streaming else _as_it_is,
         )
         return made
 
-    async def _serve_unary(self, call: ServedCall, behaviour: Callable[..., Any], request: Any) -> Any:
+    async def _serve_unary(
+        self, call: ServedCall, behaviour: Behaviour, request: Any, serialise: Callable[[Any], bytes]
+    ) -> bytes:
         async with AsyncExitStack() as stack:
             for step in self._steps:
                 await stack.enter_async_context(step(call))
-            return await behaviour(self._accept(call, request), call.context)
+            # Serialised here: where gRPC does it, a wrong answer's error text would go to the client.
+            return serialise(await behaviour(self._accept(call, request), call.context))
 
-    async def _serve_stream(self, call: ServedCall, behaviour: Callable[..., Any], request: Any) -> None:
+    async def _serve_stream(self, call: ServedCall, behaviour: Behaviour, request: Any) -> None:
         async with AsyncExitStack() as stack:
             for step in self._steps:
                 await stack.enter_async_context(step(call))
@@ -91,6 +99,10 @@ class Pipeline(grpc.aio.ServerInterceptor):
     async def _accept_each(self, requests: AsyncIterator[Received]) -> AsyncIterator[Any]:
         async for received in requests:
             yield self._accept_one(received)
+
+
+def _as_it_is(serialised: bytes) -> bytes:
+    return serialised
 
 
 def _shape_of(handler: Handler) -> Shape:

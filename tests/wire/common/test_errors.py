@@ -66,6 +66,16 @@ async def test_an_unknown_exception_becomes_internal_with_an_id_and_without_its_
     assert "hunter2" in str(logged[0]["exc_info"])
 
 
+async def test_an_answer_that_is_no_message_is_internal_without_a_word_about_it():
+    async def nothing(_request, _context):
+        return None
+
+    async with Probe(ask=nothing).serving() as stub:
+        error = await failure(stub.Ask(Request(), timeout=5))
+    assert error.code() is grpc.StatusCode.INTERNAL
+    assert "NoneType" not in error.details()
+
+
 async def test_a_stream_that_fails_half_way_gives_its_messages_and_then_internal():
     async with raising(RuntimeError("secret")).serving() as stub:
         got = []

@@ -10,7 +10,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from libs.common import context_server
+from libs.common import client, context_server
 from libs.common.client import connect, reading
 from libs.common.server import AddressInUse, Stopping
 from libs.common.testing import eventually
@@ -76,6 +76,12 @@ async def test_health_watch_of_an_unknown_service_says_so_and_stays():
         watcher = health_pb2_grpc.HealthStub(stub.channel)
         async with reading(watcher.Watch(health_pb2.HealthCheckRequest(service="x"))) as answers:
             assert (await anext(answers)).status == Serving.SERVICE_UNKNOWN
+
+
+def test_clients_ping_no_more_often_than_servers_allow():
+    client_ms = dict(client.OPTIONS)["grpc.keepalive_time_ms"]
+    assert client_ms == 60_000
+    assert dict(context_server.OPTIONS)["grpc.http2.min_recv_ping_interval_without_data_ms"] < client_ms
 
 
 async def test_everything_stops_in_order():
