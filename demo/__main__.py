@@ -71,7 +71,7 @@ async def _galleries(instance: Instance, site: ImageSite, report: Report) -> Non
     jobs = await galleries.submit_and_wait(instance, site, report)
     galleries.check_jobs(jobs, site, report)
     pages = await editor.approve_all(instance, jobs, report)
-    await editor.check_catalogue(instance, pages, report)
+    await editor.check_catalogue(instance, jobs, pages, report)
 
 
 async def _recording(instance: Instance, report: Report, progress: Progress) -> None:

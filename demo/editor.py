@@ -41,7 +41,7 @@ async def approve_all(instance: Instance, jobs: Jobs, report: Report) -> dict[st
     return pages
 
 
-async def check_catalogue(instance: Instance, pages: dict[str, str], report: Report) -> None:
+async def check_catalogue(instance: Instance, jobs: Jobs, pages: dict[str, str], report: Report) -> None:
     """Read the public catalogue and check that it holds exactly what it should."""
     catalogue = catalog_service_pb2_grpc.CatalogServiceStub(instance.channel("review"))
     runways = (
@@ -58,18 +58,18 @@ async def check_catalogue(instance: Instance, pages: dict[str, str], report: Rep
     report.check(
         "both February articles are in the same album", pages["February street 1"], pages["February street 2"]
     )
-    await _check_runway(instance, pages["vogue show"], report)
-    await _check_albums(instance, pages, report)
+    await _check_runway(instance, pages["vogue show"], _in_order(jobs, galleries.RUNWAY_PHOTOS), report)
+    months = {month: _in_order(jobs, photos) for month, photos in galleries.ALBUM_PHOTOS.items()}
+    await _check_albums(instance, pages, months, report)
 
 
-async def _check_runway(instance: Instance, runway_id: str, report: Report) -> None:
+async def _check_runway(instance: Instance, runway_id: str, photos: Sequence[str], report: Report) -> None:
     catalogue = catalog_service_pb2_grpc.CatalogServiceStub(instance.channel("review"))
     asked = catalog_service_pb2.GetRunwayRequest(runway_id=runway_id)
     runway = (await catalogue.GetRunway(asked, timeout=_SECONDS)).runway
-    expected = _hashes(galleries.VOGUE + galleries.IMPRESSION)
     report.check(
         "the runway has the union of both sources' images, in order, byte for byte",
-        expected,
+        _hashes(photos),
         await _originals(instance, runway.images),
     )
     await _check_public_picture(instance, runway.images[0], report)
@@ -80,14 +80,13 @@ async def _check_runway(instance: Instance, runway_id: str, report: Report) -> N
     )
 
 
-async def _check_albums(instance: Instance, pages: dict[str, str], report: Report) -> None:
+async def _check_albums(
+    instance: Instance, pages: dict[str, str], months: dict[str, Sequence[str]], report: Report
+) -> None:
     catalogue = catalog_service_pb2_grpc.CatalogServiceStub(instance.channel("review"))
     albums = {}
-    months = {
-        "February": ("February street 1", galleries.FEBRUARY_ONE + galleries.FEBRUARY_TWO),
-        "August": ("August street", galleries.AUGUST),
-    }
-    for month, (article, photos) in months.items():
+    for month, photos in months.items():
+        article = next(iter(galleries.ALBUM_PHOTOS[month]))
         asked = catalog_service_pb2.GetStreetSnapRequest(street_snap_id=pages[article])
         album = (await catalogue.GetStreetSnap(asked, timeout=_SECONDS)).street_snap
         albums[month] = {image.media_key for image in album.images}
@@ -104,7 +103,13 @@ async def _check_albums(instance: Instance, pages: dict[str, str], report: Repor
     report.check("the two albums share no image", set(), albums["February"] & albums["August"])
 
 
-def _hashes(names: tuple[str, ...]) -> list[str]:
+def _in_order(jobs: Jobs, articles: dict[str, tuple[str, ...]]) -> Sequence[str]:
+    """Return the photographs of several articles as an official page shows them: by draft, then position."""
+    by_draft = sorted(articles, key=lambda name: int(jobs[name].draft_id))
+    return [photo for name in by_draft for photo in articles[name]]
+
+
+def _hashes(names: Sequence[str]) -> list[str]:
     """Return the photographs' hashes in order, each once."""
     return list(dict.fromkeys(hashlib.sha256((PHOTOS / name).read_bytes()).hexdigest() for name in names))
 

@@ -19,6 +19,12 @@ IMPRESSION = ("rocket.jpg", "rocket_detail.jpg", "astronaut.webp")  # one photog
 FEBRUARY_ONE = ("coffee.jpg", "coffee_detail.jpg")
 FEBRUARY_TWO = ("coffee.avif",)
 AUGUST = ("chelsea.jpg", "chelsea_detail.jpg")
+# What the official pages must show: photographs by article.
+RUNWAY_PHOTOS = {"vogue show": VOGUE, "theImpression show": IMPRESSION}
+ALBUM_PHOTOS = {
+    "February": {"February street 1": FEBRUARY_ONE, "February street 2": FEBRUARY_TWO},
+    "August": {"August street": AUGUST},
+}
 
 Jobs = dict[str, ingest_job_pb2.IngestJob]
 

@@ -14,7 +14,7 @@ _ENDED = {
     task_pb2.TASK_STATUS_FAILED,
     task_pb2.TASK_STATUS_CANCELLED,
 }
-_LONGEST_SECONDS = 100.0
+_LONGEST_SECONDS = 600.0
 
 
 async def wait_for_task(instance: Instance, task_id: str, progress: Progress) -> task_pb2.Task:
