@@ -9,7 +9,7 @@ Vectors = npt.NDArray[np.float32]
 
 
 def boundaries(
-    vectors: Vectors, weights: Sequence[float], *, shortest: float, longest: float, penalty: float
+    vectors: Vectors, weights: Sequence[float], shortest: float, longest: float, *, penalty: float
 ) -> list[int]:
     """Return the index at which each topic begins; the first is 0.
 
@@ -37,11 +37,7 @@ def boundaries(
         chosen = int(np.argmin(costs))
         best[end], previous[end] = costs[chosen], allowed[chosen]
     if not np.isfinite(best[count]):
-        return (
-            [0]
-            if shortest <= 0
-            else boundaries(vectors, weights, shortest=0.0, longest=np.inf, penalty=penalty)
-        )
+        return [0] if shortest <= 0 else boundaries(vectors, weights, 0.0, np.inf, penalty=penalty)
     starts: list[int] = []
     end = count
     while end > 0:

