@@ -103,7 +103,7 @@ async def _check_albums(
     report.check("the two albums share no image", set(), albums["February"] & albums["August"])
 
 
-def _in_order(jobs: Jobs, articles: dict[str, tuple[str, ...]]) -> Sequence[str]:
+def _in_order(jobs: Jobs, articles: galleries.Photos) -> Sequence[str]:
     """Return the photographs of several articles as an official page shows them: by draft, then position."""
     by_draft = sorted(articles, key=lambda name: int(jobs[name].draft_id))
     return [photo for name in by_draft for photo in articles[name]]

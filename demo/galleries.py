@@ -19,9 +19,10 @@ IMPRESSION = ("rocket.jpg", "rocket_detail.jpg", "astronaut.webp")  # one photog
 FEBRUARY_ONE = ("coffee.jpg", "coffee_detail.jpg")
 FEBRUARY_TWO = ("coffee.avif",)
 AUGUST = ("chelsea.jpg", "chelsea_detail.jpg")
+Photos = dict[str, tuple[str, ...]]
 # What the official pages must show: photographs by article.
-RUNWAY_PHOTOS = {"vogue show": VOGUE, "theImpression show": IMPRESSION}
-ALBUM_PHOTOS = {
+RUNWAY_PHOTOS: Photos = {"vogue show": VOGUE, "theImpression show": IMPRESSION}
+ALBUM_PHOTOS: dict[str, Photos] = {
     "February": {"February street 1": FEBRUARY_ONE, "February street 2": FEBRUARY_TWO},
     "August": {"August street": AUGUST},
 }
