@@ -40,6 +40,11 @@ _TURNS = {
 }
 
 
+_SIDEWAYS = frozenset({5, 6, 7, 8})
+# How the formats of the list begin: bytes that begin so and can't be opened are a broken image.
+_BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n", b"GIF8")
+
+
 class Refusal(Exception):
     """The bytes are no image that is taken."""
 
@@ -67,6 +72,8 @@ def _inspect(path: Path, widths: list[int]) -> dict[str, Any]:
     try:
         image = Image.open(path, formats=_FORMATS)
     except UnidentifiedImageError as error:
+        if _begins_like_an_image(path):
+            raise _broken(error) from error
         raise Refusal("NOT_AN_IMAGE", "it is no JPEG, PNG, WebP, AVIF or GIF") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise _too_many_pixels() from error
@@ -81,8 +88,10 @@ def _inspect(path: Path, widths: list[int]) -> dict[str, Any]:
         extension, content_type = TYPES[image.format or ""]
         _check_end(path, extension)
         _decode_every_frame(image)
-        picture = _upright(image, max(widths, default=64))
-    thumbnails = [_thumbnail(picture, width, path) for width in widths if width < picture.width]
+        sideways = _orientation(image) in _SIDEWAYS
+        shown_width = height if sideways else width
+        picture = _upright(image, min(max(widths, default=64), shown_width))
+    thumbnails = [_thumbnail(picture, each, path) for each in widths if each < shown_width]
     return {
         "extension": extension,
         "content_type": content_type,
@@ -91,6 +100,13 @@ def _inspect(path: Path, widths: list[int]) -> dict[str, Any]:
         "dhash": dhash(picture),
         "thumbnails": thumbnails,
     }
+
+
+def _begins_like_an_image(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(12)
+    boxed = head[8:12] == b"WEBP" if head[:4] == b"RIFF" else head[4:] in {b"ftypavif", b"ftypavis"}
+    return boxed or head.startswith(_BEGINNINGS)
 
 
 def _decode_every_frame(image: Image.Image) -> None:
@@ -152,13 +168,19 @@ def _first_scan(raw: bytes) -> int:
     return len(raw)
 
 
+def _orientation(image: Image.Image) -> int:
+    """Return the EXIF orientation, 1 to 8; EXIF that can't be read turns nothing."""
+    try:
+        return int(image.getexif().get(_ORIENTATION_TAG, 1))
+    except Exception:  # noqa: BLE001  (the tags are as hostile as the pixels)
+        return 1
+
+
 def _upright(image: Image.Image, width: int) -> Image.Image:
-    """Return a small copy as a person sees it: 8 bits, RGB or RGBA, turned by its EXIF orientation."""
-    orientation = image.getexif().get(_ORIENTATION_TAG, 1)
+    """Return a copy `width` wide as a person sees it: 8 bits, RGB or RGBA, turned by its EXIF orientation."""
+    orientation = _orientation(image)
     profile = image.info.get("icc_profile") if image.mode in {"RGB", "RGBA"} else None
-    sideways = orientation in {5, 6, 7, 8}
-    shown = image.height if sideways else image.width
-    scale = min(1.0, width / shown)
+    scale = width / (image.height if orientation in _SIDEWAYS else image.width)
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
     if image.mode not in {"RGB", "RGBA", "L"}:
         image = _eight_bits(image)
