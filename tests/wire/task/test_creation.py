@@ -1,0 +1,181 @@
+"""Creating tasks: once for each id, all or none, and every refusal by field (domain.md 1.13, 5)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import grpc.aio
+import pytest
+from frontrow.task.v1 import task_service_pb2 as pb
+from google.protobuf import timestamp_pb2
+
+from libs.common.client import ErrorDetail, error_info
+from libs.common.ids import uuid7
+from tests.integration.task.service import Tasks, completed, new_type, status_name
+
+
+async def _create(tasks: Tasks, **fields: Any) -> pb.CreateTaskResponse:
+    return await tasks.stub.CreateTask(pb.CreateTaskRequest(**fields), timeout=20)
+
+
+async def _refused(tasks: Tasks, **fields: Any) -> ErrorDetail:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await _create(tasks, **fields)
+    return error_info(caught.value)
+
+
+async def test_a_new_task_is_pending_with_version_zero_and_its_payload(tasks: Tasks) -> None:
+    kind = new_type()
+    response = await _create(tasks, type=kind, payload={"名": ["a", 1.5, None, True]}, priority=3)
+    task = response.task
+    assert response.created
+    assert (status_name(task), task.version, task.attempt, task.max_attempts, task.priority) == (
+        "PENDING",
+        0,
+        0,
+        5,
+        3,
+    )
+    assert list(task.payload["名"]) == ["a", 1.5, None, True]
+    assert await tasks.get(task.id) == task
+
+
+@pytest.mark.parametrize("by", ["task_id", "request_id"])
+async def test_the_same_id_again_answers_the_first_task_whatever_became_of_it(tasks: Tasks, by: str) -> None:
+    kind = new_type()
+    fields = {"type": kind, by: str(uuid7()), "payload": {"a": 1}}
+    first = await _create(tasks, **fields)
+    again = await _create(tasks, **fields)
+    assert (first.created, again.created) == (True, False)
+    assert again.task == first.task
+    await tasks.finish(completed(await tasks.claim_one(kind)))
+    later = await _create(tasks, **fields)
+    assert (later.created, later.task.id, status_name(later.task)) == (False, first.task.id, "COMPLETED")
+
+
+@pytest.mark.parametrize("by", ["task_id", "request_id"])
+async def test_the_same_id_with_other_content_is_refused(tasks: Tasks, by: str) -> None:
+    kind, known = new_type(), str(uuid7())
+    first = await _create(tasks, type=kind, payload={"a": 1}, **{by: known})
+    for change in ({"payload": {"a": 2}}, {"priority": 1}, {"subject": "x"}, {"type": new_type()}):
+        error = await _refused(tasks, **({"type": kind, "payload": {"a": 1}, by: known} | change))
+        assert (error.code, error.reason) == (grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED")
+        assert error.metadata["task_id"] == first.task.id
+
+
+async def test_ids_that_belong_to_two_tasks_or_to_another_one_are_refused(tasks: Tasks) -> None:
+    kind = new_type()
+    one, two = str(uuid7()), str(uuid7())
+    await _create(tasks, type=kind, task_id=one, request_id=f"r-{one}")
+    await _create(tasks, type=kind, task_id=two)
+    assert (
+        await _refused(tasks, type=kind, task_id=two, request_id=f"r-{one}")
+    ).reason == "REQUEST_ID_REUSED"
+    assert (
+        await _refused(tasks, type=kind, task_id=str(uuid7()), request_id=f"r-{one}")
+    ).reason == "REQUEST_ID_REUSED"
+    assert not (await _create(tasks, type=kind, task_id=one, request_id=f"r-{one}")).created
+
+
+async def test_thirty_two_creations_at_once_under_one_id_make_one_task(tasks: Tasks) -> None:
+    kind, known = new_type(), str(uuid7())
+    answers = await asyncio.gather(*(_create(tasks, type=kind, task_id=known) for _ in range(32)))
+    assert sum(answer.created for answer in answers) == 1
+    assert {answer.task.id for answer in answers} == {known}
+    assert len((await tasks.claim(kind, 50)).tasks) == 1
+
+
+async def test_tasks_without_any_id_are_all_new(tasks: Tasks) -> None:
+    kind = new_type()
+    answers = await asyncio.gather(*(_create(tasks, type=kind) for _ in range(10)))
+    assert len({answer.task.id for answer in answers}) == 10
+
+
+async def test_a_batch_is_added_in_order_and_repeatable(tasks: Tasks) -> None:
+    kind = new_type()
+    request = pb.BatchCreateTasksRequest(
+        requests=[
+            pb.CreateTaskRequest(type=kind, request_id=f"{kind}{index}", payload={"n": index})
+            for index in range(100)
+        ]
+    )
+    first = await tasks.stub.BatchCreateTasks(request, timeout=20)
+    again = await tasks.stub.BatchCreateTasks(request, timeout=20)
+    assert list(first.tasks) == list(again.tasks)
+    assert not any(task.HasField("payload") for task in first.tasks)
+    claimed = (await tasks.claim(kind, 100)).tasks
+    assert [task.payload["n"] for task in claimed] == list(range(100))
+
+
+async def test_a_batch_with_one_clash_adds_nothing(tasks: Tasks) -> None:
+    kind = new_type()
+    await _create(tasks, type=kind, request_id=f"{kind}-taken", priority=1)
+    request = pb.BatchCreateTasksRequest(
+        requests=[
+            pb.CreateTaskRequest(type=kind, request_id=f"{kind}-new"),
+            pb.CreateTaskRequest(type=kind, request_id=f"{kind}-taken"),
+        ]
+    )
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await tasks.stub.BatchCreateTasks(request, timeout=20)
+    assert error_info(caught.value).reason == "REQUEST_ID_REUSED"
+    assert (await _create(tasks, type=kind, request_id=f"{kind}-new")).created
+
+
+async def test_a_batch_item_without_an_id_is_refused_by_its_place(tasks: Tasks) -> None:
+    request = pb.BatchCreateTasksRequest(
+        requests=[pb.CreateTaskRequest(type="x", request_id="a"), pb.CreateTaskRequest(type="x")]
+    )
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await tasks.stub.BatchCreateTasks(request, timeout=20)
+    assert [violation.field for violation in error_info(caught.value).violations] == ["requests[1]"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({}, "type"),
+        ({"type": "Not A Type"}, "type"),
+        ({"type": "x", "task_id": "seven"}, "task_id"),
+        ({"type": "x", "priority": 1001}, "priority"),
+        ({"type": "x", "max_attempts": -1}, "max_attempts"),
+        ({"type": "x", "subject": "s" * 513}, "subject"),
+        ({"type": "x", "live_material_name": "直" * 513}, "live_material_name"),
+        ({"type": "x", "payload": {"a": "p" * 17_000}}, "payload"),
+        ({"type": "x", "payload": {"a": {"b": ["nul\0"]}}}, "payload"),
+        ({"type": "x", "subject": "nul\0"}, "subject"),
+        ({"type": "x", "run_after": timestamp_pb2.Timestamp(seconds=400_000_000_000)}, "run_after"),
+    ],
+)
+async def test_a_creation_out_of_bounds_is_refused_by_field(
+    tasks: Tasks, fields: dict[str, Any], field: str
+) -> None:
+    error = await _refused(tasks, **fields)
+    assert error.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert error.violations[0].field.startswith(field)
+
+
+async def test_a_refused_creation_does_not_fail_those_that_come_with_it(tasks: Tasks) -> None:
+    kind = new_type()
+    bad = [_create(tasks, type=kind, payload={"a": "\0"}) for _ in range(5)]
+    good = [_create(tasks, type=kind, payload={"n": index}) for index in range(20)]
+    answers = await asyncio.gather(*bad, *good, return_exceptions=True)
+    assert sum(isinstance(answer, pb.CreateTaskResponse) for answer in answers) == 20
+    assert len((await tasks.claim(kind, 50)).tasks) == 20
+
+
+async def test_an_unknown_task_is_not_found(tasks: Tasks) -> None:
+    missing = str(uuid4())
+    for call in (
+        tasks.stub.GetTask(pb.GetTaskRequest(task_id=missing), timeout=20),
+        tasks.stub.CancelTask(pb.CancelTaskRequest(task_id=missing), timeout=20),
+        tasks.stub.RetryTask(pb.RetryTaskRequest(task_id=missing), timeout=20),
+        tasks.stub.UpdateTaskUrls(pb.UpdateTaskUrlsRequest(task_id=missing, version=1), timeout=20),
+    ):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call
+        info = error_info(caught.value)
+        assert (info.code, info.reason) == (grpc.StatusCode.NOT_FOUND, "TASK_NOT_FOUND")
+        assert info.metadata["task_id"] == missing
