@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 from pathlib import Path
 from typing import Protocol
 
 import grpc
 import grpc.aio
-from frontrow.worker import Dial, Worker
+from frontrow.worker import Dial, Handler, Outcome, Run, Worker
 
 from libs.common.client import connect
 from libs.common.loops import Loop
@@ -16,7 +18,6 @@ from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.asr.slicing.peers import SlicingPeer
 from services.asr.slicing.selection import Rules
 from services.asr.slicing.settings import SlicingWorkerSettings
-from services.asr.slicing.worker import Slicing
 
 TASK_TYPE = "ai_slice"
 
@@ -50,36 +51,50 @@ class SlicingWorker:
         self._common = common
         self._channel: grpc.aio.Channel | None = None
         self._worker: Worker | None = None
+        self._handler: Handler | None = None
 
     async def start(self) -> None:
         """Open the channels and begin to claim."""
         settings, common = self._settings, self._common
         self._channel = connect(common.peers.asr_address, transport=common.transport, actor="slicing-worker")
-        rules = Rules(
-            merge_gap_ms=settings.merge_gap_ms,
-            lead_ms=settings.lead_ms,
-            tail_ms=settings.tail_ms,
-            shortest_ms=settings.shortest_ms,
-            longest_piece_ms=settings.longest_piece_ms,
-        )
-        handler = Slicing(SlicingPeer(self._channel), open_store(common.store), rules, settings.scratch)
         self._worker = Worker(
             target=_dial(common),
             types=[TASK_TYPE],
-            handler=handler,
+            handler=self._run,
             concurrency=settings.concurrency,
             run_timeout_seconds=settings.run_timeout_seconds,
         )
         await self._worker.start()
+
+    async def _run(self, run: Run) -> Outcome:
+        """Hand a run to its handler, which is made at the first one."""
+        if self._channel is None:
+            raise RuntimeError("the worker runs only between start and stop")
+        if self._handler is None:
+            # a second of dictionaries and codecs, which no start has to wait for
+            worker = await asyncio.to_thread(importlib.import_module, "services.asr.slicing.worker")
+            peer, store = SlicingPeer(self._channel), open_store(self._common.store)
+            self._handler = worker.Slicing(peer, store, _rules(self._settings), self._settings.scratch)
+        return await self._handler(run)
 
     async def stop(self) -> None:
         """Stop claiming, give back what runs, and close the channels. Safe to call twice."""
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.stop()
-        channel, self._channel = self._channel, None
+        channel, self._channel, self._handler = self._channel, None, None
         if channel is not None:
             await channel.close()
+
+
+def _rules(settings: SlicingWorkerSettings) -> Rules:
+    return Rules(
+        merge_gap_ms=settings.merge_gap_ms,
+        lead_ms=settings.lead_ms,
+        tail_ms=settings.tail_ms,
+        shortest_ms=settings.shortest_ms,
+        longest_piece_ms=settings.longest_piece_ms,
+    )
 
 
 def _dial(common: Surroundings) -> Dial:
