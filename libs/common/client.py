@@ -24,6 +24,7 @@ MAX_METADATA_BYTES = 16 * 1024
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.enable_http_proxy", 0),  # peers are never behind the proxy a machine uses for the web
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 from grpc_status import rpc_status
 
@@ -64,7 +64,10 @@ def to_status(error: DomainError, domain: str) -> status_pb2.Status:
 def from_error(error: grpc.RpcError) -> ErrorDetail:
     """Return what a failed call told. A status without details gives an empty reason."""
     assert isinstance(error, grpc.aio.AioRpcError | grpc.Call)
-    status = rpc_status.from_call(error)  # type: ignore[arg-type]  # the sync reader takes an AioRpcError too
+    try:
+        status = rpc_status.from_call(error)  # type: ignore[arg-type]  # the sync reader takes an AioRpcError too
+    except (ValueError, DecodeError):
+        status = None  # details that contradict the status, or aren't a Status: not one of ours
     if status is None:
         return ErrorDetail(error.code(), "", error.details() or "")
     info, bad, retry = (

@@ -117,6 +117,22 @@ async def test_a_domain_error_carries_reason_domain_metadata_and_delay():
     assert reason_of(error) == "NAME_TAKEN"
 
 
+@pytest.mark.parametrize("message", ["two\nlines", " spaced ", "100% 图\t\x7f", ""])
+async def test_any_message_arrives_as_it_was_written(message):
+    async with raising(Taken(message)).serving() as stub:
+        detail = error_info(await failure(stub.Ask(Request(), timeout=5)))
+    assert (detail.message, detail.reason) == (message, "NAME_TAKEN")
+
+
+async def test_details_that_are_no_status_of_ours_are_ignored():
+    async def ask(_request, context):
+        await context.abort(grpc.StatusCode.ABORTED, "theirs", (("grpc-status-details-bin", b"\xff\xff"),))
+
+    async with Probe(ask=ask).serving() as stub:
+        detail = error_info(await failure(stub.Ask(Request(), timeout=5)))
+    assert (detail.code, detail.reason, detail.message) == (grpc.StatusCode.ABORTED, "", "theirs")
+
+
 async def test_violations_are_capped_at_twenty():
     many = [FieldViolation(f"images[{i}].url", "must be a URL") for i in range(500)]
     async with raising(Refused("images are wrong", violations=many)).serving() as stub:

@@ -74,6 +74,15 @@ async def test_tls_is_used_where_it_is_configured(tmp_path):
     await server.stop(grace_seconds=0)
 
 
+async def test_a_proxy_for_the_web_is_not_asked_for_peers(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for name in ("no_proxy", "no_grpc_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    async with Probe().serving() as stub:
+        assert (await stub.Ask(Request(text="x"), timeout=5)).text == "x"
+
+
 async def test_call_credentials_travel_over_loopback():
     """A token is only attached to a connection gRPC deems private."""
     seen = []
