@@ -40,7 +40,10 @@ class FollowSource(Protocol):
     """
 
     async def current(self) -> Sequence[Followed]:
-        """Return the rows whose state is not final, each with its current task."""
+        """Return the rows whose task may still say something, each with its current task.
+
+        Completed rows never; failed ones too, at least the recent: a person may retry their task.
+        """
 
     async def requeued(self, owner_id: str, task_id: str, version: int) -> None:
         """Put the row back to pending and fence its old run off: the task waits for a worker again."""

@@ -15,6 +15,17 @@ GUARD = (
 )
 
 
+async def make_job_table(database: Database) -> None:
+    async with database.begin() as session:
+        await session.execute(text("CREATE SCHEMA IF NOT EXISTS shop"))
+        await session.execute(
+            text(
+                "CREATE TABLE shop.job (id text PRIMARY KEY, task_id text, seen_version bigint, status text,"
+                " reason text NOT NULL DEFAULT '', message text NOT NULL DEFAULT '')"
+            )
+        )
+
+
 class Jobs:
     """A context's rows and its two guarded updates; ``acts`` notes those that took effect."""
 
@@ -32,6 +43,14 @@ class Jobs:
             )
         return task_id
 
+    async def add_many(self, count: int) -> list[str]:
+        """Add pending rows in one statement; return their tasks."""
+        task_ids = [str(uuid7()) for _ in range(count)]
+        values = [{"id": f"row of {task_id}", "task": task_id} for task_id in task_ids]
+        async with self._database.begin() as session:
+            await session.execute(text("INSERT INTO shop.job VALUES (:id, :task, 0, 'pending')"), values)
+        return task_ids
+
     async def row(self, owner_id: str) -> tuple[str, int, str, str]:
         async with self._database.begin() as session:
             found = await session.execute(
@@ -44,9 +63,7 @@ class Jobs:
     async def current(self) -> Sequence[Followed]:
         async with self._database.begin() as session:
             rows = await session.execute(
-                text(
-                    "SELECT id, task_id, seen_version FROM shop.job WHERE status IN ('pending', 'processing')"
-                )
+                text("SELECT id, task_id, seen_version FROM shop.job WHERE status <> 'completed'")
             )
             return [Followed(*row) for row in rows]
 

@@ -13,7 +13,7 @@ from libs.common.db import Database
 from libs.common.follow import Follower
 from libs.common.tasks import TaskPeer
 from libs.common.testing import eventually
-from tests.integration.common.follow_bed import Jobs, Service
+from tests.integration.common.follow_bed import Jobs, Service, make_job_table
 from tests.integration.common.task_server import (
     CANCELLED,
     COMPLETED,
@@ -26,14 +26,7 @@ from tests.integration.common.task_server import (
 
 @pytest.fixture(scope="module")
 async def table(database: Database) -> None:
-    async with database.begin() as session:
-        await session.execute(text("CREATE SCHEMA shop"))
-        await session.execute(
-            text(
-                "CREATE TABLE shop.job (id text PRIMARY KEY, task_id text, seen_version bigint, status text,"
-                " reason text NOT NULL DEFAULT '', message text NOT NULL DEFAULT '')"
-            )
-        )
+    await make_job_table(database)
 
 
 @pytest.fixture
@@ -154,11 +147,13 @@ async def test_a_row_that_completes_or_gets_another_task_meanwhile_is_left_alone
 async def test_many_rows_are_compared_in_batches_of_five_hundred(
     follower: Follower, jobs: Jobs, tasks: MemoryTasks
 ) -> None:
-    for number in range(1001):
-        tasks.tasks.update({task_id: _task(task_id, PENDING, 1) for task_id in [await jobs.add(str(number))]})
+    for task_id in await jobs.add_many(1001):
+        tasks.put(_task(task_id, PROCESSING, 1))
+    last = await jobs.add("the last one")
+    tasks.put(_task(last, PENDING, 2))
     await follower.look()
-    assert tasks.batches == [500, 500, 1]
-    assert len(jobs.acts) == 1001
+    assert tasks.batches == [500, 500, 2]
+    assert jobs.acts == [("requeued", "the last one", 2)]
 
 
 async def test_what_breaks_for_one_row_does_not_hold_up_the_others(
