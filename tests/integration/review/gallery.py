@@ -23,9 +23,16 @@ from frontrow.review.v1 import (
 )
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from libs.common.interceptors.context import ACTOR_KEY, encode_actor
+
 RUNWAY = draft_pb2.GALLERY_KIND_RUNWAY
 STREET = draft_pb2.GALLERY_KIND_STREET_SNAP
 _serial = itertools.count(1)
+
+
+def acting(actor: str) -> list[tuple[str, str]]:
+    """Return the metadata that names the editor."""
+    return [(ACTOR_KEY, encode_actor(actor))]
 
 
 def unique(word: str) -> str:
@@ -68,6 +75,8 @@ class Gallery:
     async def store(self, *names: str) -> list[str]:
         """Announce and confirm one object for each name; return the keys."""
         items = [item_of(name.encode()) for name in dict.fromkeys(names)]
+        if not items:
+            return []
         await self.intake.ReserveMedia(intake_service_pb2.ReserveMediaRequest(job_id="store", items=items))
         await self.intake.ConfirmMedia(
             intake_service_pb2.ConfirmMediaRequest(job_id="store", keys=[item.key for item in items])
@@ -132,7 +141,7 @@ class Gallery:
         """Approve as it is now, or with the given etag."""
         seen = (await self.get(draft_id, kind)).etag if etag is None else etag
         request = draft_service_pb2.ApproveDraftRequest(kind=kind, draft_id=draft_id, etag=seen, edit=edit)
-        return await self.drafts.ApproveDraft(request, metadata=[("x-frontrow-actor", actor)])
+        return await self.drafts.ApproveDraft(request, metadata=acting(actor))
 
     async def edit(
         self, draft_id: str, kind: Any = STREET, *, etag: str | None = None, actor: str = "ed", **values: Any
@@ -142,14 +151,14 @@ class Gallery:
         request = draft_service_pb2.UpdateDraftRequest(
             kind=kind, draft_id=draft_id, etag=seen, edit=edit_message(**values)
         )
-        return (await self.drafts.UpdateDraft(request, metadata=[("x-frontrow-actor", actor)])).draft
+        return (await self.drafts.UpdateDraft(request, metadata=acting(actor))).draft
 
     async def reject(
         self, draft_id: str, kind: Any = STREET, *, reason: str = "", actor: str = "ed"
     ) -> draft_pb2.Draft:
         """Reject a draft."""
         request = draft_service_pb2.RejectDraftRequest(kind=kind, draft_id=draft_id, reason=reason)
-        return (await self.drafts.RejectDraft(request, metadata=[("x-frontrow-actor", actor)])).draft
+        return (await self.drafts.RejectDraft(request, metadata=acting(actor))).draft
 
     async def reopen(self, draft_id: str, kind: Any = STREET) -> draft_pb2.Draft:
         """Take a decision back."""
@@ -173,7 +182,7 @@ class Gallery:
         request = draft_service_pb2.PurgeDraftRequest(
             kind=kind, draft_id=draft_id, etag=(await self.get(draft_id, kind)).etag, reason=reason
         )
-        await self.drafts.PurgeDraft(request, metadata=[("x-frontrow-actor", actor)])
+        await self.drafts.PurgeDraft(request, metadata=acting(actor))
 
     async def album(self, official_id: str) -> list[str]:
         """Return the captions of a published album's images, in order."""
