@@ -12,7 +12,6 @@ from libs.common.client import MAX_MESSAGE_BYTES, MAX_METADATA_BYTES
 from libs.common.credentials import server_credentials
 from libs.common.deadline import DEFAULT_CAP_SECONDS
 from libs.common.health import SERVICE_NAME as HEALTH_NAME
-from libs.common.health import Health
 from libs.common.interceptors import context, deadline, errors, telemetry
 from libs.common.interceptors.inflight import InFlight
 from libs.common.interceptors.pipeline import Pipeline
@@ -68,7 +67,7 @@ class ContextServer:
         self.name = name
         self.bound = ""
         """The address with its real port, from the start on."""
-        self.health = Health(mounted.service_names)
+        self.health = mounted.health
         self._address = address
         self._mounted = mounted
         self._transport = transport or TransportSettings.loopback_only()
@@ -98,7 +97,7 @@ class ContextServer:
         except BaseException:
             await self.stop(grace_seconds=0)
             raise
-        self.health.set_serving(True)
+        self.health.start()
         log.info("server.started", server=self.name, address=self.bound)
         return self.bound
 
@@ -147,7 +146,7 @@ class ContextServer:
             maximum_concurrent_rpcs=self._max_concurrent_rpcs,
         )
         self._mounted.register(server)
-        self.health.register(server)
+        self.health.register(server, self._mounted.service_names)
         names = (*self._mounted.service_names, HEALTH_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
         return server

@@ -27,37 +27,44 @@ class UnknownService(DomainError):
 
 
 class Health(health_pb2_grpc.HealthServicer):
-    """Know whether each service is served; the empty name stands for the whole server."""
+    """Know whether each service is served; the empty name stands for the whole server.
 
-    def __init__(self, service_names: Iterable[str]) -> None:
-        self._serving = dict.fromkeys(["", *service_names], False)
-        self._stopped = False
+    Nothing is SERVING before `start` and after `stop`, whatever `set_serving` says. A mount that reports a
+    state of its own (a worker that cannot reach what it needs) makes the object and gives it to `Mounted`.
+    """
+
+    def __init__(self) -> None:
+        self._able = {"": True}
+        self._running = self._stopped = False
         self._changed = asyncio.Event()
 
-    def register(self, server: grpc.aio.Server) -> None:
-        """Add the health service to a server."""
+    def register(self, server: grpc.aio.Server, service_names: Iterable[str]) -> None:
+        """Add the health service to a server that has these services."""
+        for name in service_names:
+            self._able.setdefault(name, True)
         health_pb2_grpc.add_HealthServicer_to_server(self, server)
 
     def set_serving(self, serving: bool, service: str | None = None) -> None:
-        """Say whether `service` (None: all of them and the server) is served; ignored once stopping."""
-        if self._stopped:
-            return
-        for name in self._serving if service is None else (service,):
-            self._serving[name] = serving
+        """Say whether `service` (None: all of them and the server) can serve."""
+        for name in self._able if service is None else (service,):
+            self._able[name] = serving
+        self._tell()
+
+    def start(self) -> None:
+        """Report from now on what `set_serving` says; SERVING when it said nothing."""
+        self._running = True
         self._tell()
 
     def stop(self) -> None:
         """Report NOT_SERVING for good and end every watch with that word."""
-        for name in self._serving:
-            self._serving[name] = False
-        self._stopped = True
+        self._running, self._stopped = False, True
         self._tell()
 
     async def Check(
         self, request: health_pb2.HealthCheckRequest, context: Any
     ) -> health_pb2.HealthCheckResponse:
         """Answer at once; an unknown service is NOT_FOUND."""
-        if request.service not in self._serving:
+        if request.service not in self._able:
             raise UnknownService(f"no service {request.service!r} here", service=request.service)
         return _Response(status=self._status(request.service))
 
@@ -77,9 +84,9 @@ class Health(health_pb2_grpc.HealthServicer):
             await changed.wait()
 
     def _status(self, service: str) -> health_pb2.HealthCheckResponse.ServingStatus:  # type: ignore[valid-type]
-        if service not in self._serving:
+        if service not in self._able:
             return _Response.SERVICE_UNKNOWN
-        return _Response.SERVING if self._serving[service] else _Response.NOT_SERVING
+        return _Response.SERVING if self._running and self._able[service] else _Response.NOT_SERVING
 
     def _tell(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()

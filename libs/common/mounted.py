@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import grpc
 
+from libs.common.health import Health
 from libs.common.loops import Loop
 
 
@@ -42,6 +43,7 @@ class Mounted:
     run from after the start until after the last handler, `close` releases what they all stand on (channels,
     then the engine). `on_stopping` ends watches and long polls at the beginning of a stop. `long_polls` names
     the unary methods (`/package.Service/Method`) that may take longer than 30 s without a client's deadline.
+    `health` is given by a mount that reports a state of its own.
     """
 
     register: Callable[[grpc.aio.Server], None]
@@ -50,3 +52,4 @@ class Mounted:
     close: Callable[[], Awaitable[None]]
     on_stopping: Callable[[], None] = _nothing
     long_polls: Collection[str] = ()
+    health: Health = field(default_factory=Health)

@@ -14,6 +14,7 @@ from grpc_tools import protoc
 
 from libs.common.client import connect
 from libs.common.context_server import ContextServer
+from libs.common.health import Health
 from libs.common.mounted import Mounted
 from libs.common.telemetry import Telemetry
 
@@ -61,6 +62,7 @@ class Probe:
     long_polls: tuple[str, ...] = ()
     events: list[str] = field(default_factory=list)
     """What happened, in order; `closed` is added when the mount is closed."""
+    health: Health = field(default_factory=Health)
 
     def mounted(self) -> Mounted:
         """Return what a context would: this servicer, and the loops and hooks of the test."""
@@ -78,6 +80,7 @@ class Probe:
             close=close,
             on_stopping=self.on_stopping,
             long_polls=self.long_polls,
+            health=self.health,
         )
 
     def server(self, address: str = "127.0.0.1:0", **options: Any) -> ContextServer:

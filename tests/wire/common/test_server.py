@@ -71,6 +71,30 @@ async def test_health_watch_tells_each_change_and_ends_when_the_server_stops():
     assert told == [Serving.SERVING, Serving.NOT_SERVING, Serving.SERVING, Serving.NOT_SERVING]
 
 
+async def test_what_a_mount_says_of_its_health_before_the_start_holds_after_it():
+    probe = Probe()
+    probe.health.set_serving(False)
+    async with probe.serving() as stub:
+        assert await check(stub.channel, "") == Serving.NOT_SERVING
+        assert await check(stub.channel, SERVICE) == Serving.SERVING
+        probe.health.set_serving(True)
+        assert await check(stub.channel, "") == Serving.SERVING
+
+
+async def test_nothing_is_serving_before_the_loops_run():
+    said = []
+
+    class Asking(Recorded):
+        async def start(self) -> None:
+            async with grpc.aio.insecure_channel(server.bound) as channel:
+                said.append(await check(channel, SERVICE))
+
+    server = Probe(loops=[Asking([])]).server()
+    await server.start()
+    await server.stop()
+    assert said == [Serving.NOT_SERVING]
+
+
 async def test_health_watch_of_an_unknown_service_says_so_and_stays():
     async with Probe().serving() as stub:
         watcher = health_pb2_grpc.HealthStub(stub.channel)
