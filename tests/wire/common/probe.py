@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 import grpc_tools
+import pytest
 from grpc_tools import protoc
 
 from libs.common.client import connect
@@ -105,3 +106,10 @@ class Probe:
 def stub_on(channel: grpc.aio.Channel) -> Any:
     """Return a stub on a channel of the test's own."""
     return probe_pb2_grpc.ProbeStub(channel)
+
+
+async def failure(call) -> grpc.aio.AioRpcError:
+    """Await a call that must fail and return its error."""
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    return caught.value

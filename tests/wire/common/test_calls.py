@@ -9,8 +9,7 @@ import pytest
 from libs.common import deadline
 from libs.common.client import connect, reading
 from libs.common.testing import eventually
-from tests.wire.common.probe import ASK, Probe, Request, Response, stub_on
-from tests.wire.common.test_errors import failure
+from tests.wire.common.probe import ASK, Probe, Request, Response, failure, stub_on
 
 
 async def remaining(_request, _context):

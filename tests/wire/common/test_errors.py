@@ -13,7 +13,7 @@ from libs.common.client import error_info, reason_of
 from libs.common.db import Database
 from libs.common.errors import DomainError, FieldViolation, Kind
 from libs.common.settings import DatabaseSettings
-from tests.wire.common.probe import Probe, Request, Response
+from tests.wire.common.probe import Probe, Request, Response, failure
 
 
 class Taken(DomainError):
@@ -41,13 +41,6 @@ def raising(error: BaseException) -> Probe:
         raise error
 
     return Probe(ask=ask, watch=watch)
-
-
-async def failure(call) -> grpc.aio.AioRpcError:
-    """Await a call that must fail and return its error."""
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call
-    return caught.value
 
 
 async def test_an_unknown_exception_becomes_internal_with_an_id_and_without_its_text():

@@ -6,8 +6,7 @@ import pytest
 from libs.common.client import connect, error_info
 from libs.common.interceptors.context import acting_as, current_actor
 from libs.common.interceptors.raw import raw_request
-from tests.wire.common.probe import ASK, Part, Probe, Request, Response, stub_on
-from tests.wire.common.test_errors import failure
+from tests.wire.common.probe import ASK, Part, Probe, Request, Response, failure, stub_on
 
 
 async def violations_of(request: Request) -> dict[str, str]:

@@ -14,8 +14,7 @@ from libs.common import client, context_server
 from libs.common.client import connect, reading
 from libs.common.server import AddressInUse, Stopping
 from libs.common.testing import eventually
-from tests.wire.common.probe import SERVICE, Probe, Request, Response, stub_on
-from tests.wire.common.test_errors import failure
+from tests.wire.common.probe import SERVICE, Probe, Request, Response, failure, stub_on
 
 Serving = health_pb2.HealthCheckResponse
 

@@ -19,8 +19,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from libs.common.client import reading
 from libs.common.telemetry import Telemetry, configure_logging
 from libs.common.testing import eventually
-from tests.wire.common.probe import ASK, WATCH, Probe, Request, Response
-from tests.wire.common.test_errors import Taken, failure
+from tests.wire.common.probe import ASK, WATCH, Probe, Request, Response, failure
+from tests.wire.common.test_errors import Taken
 
 
 class Observed:

@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from libs.common.client import connect
 from libs.common.credentials import InsecureTransport, is_loopback
 from libs.common.settings import TransportSettings
-from tests.wire.common.probe import Probe, Request, Response, stub_on
-from tests.wire.common.test_errors import failure
+from tests.wire.common.probe import Probe, Request, Response, failure, stub_on
 
 
 @pytest.mark.parametrize(
