@@ -48,7 +48,10 @@ class Dispatcher:
     ) -> None:  # fmt: skip
         self._calls, self._book, self._beats = calls, book, beats
         self._handler, self._limits, self._on_serving = handler, limits, on_serving
-        self._breaker = Breaker()
+        # Apart: a task service that answers says nothing about the store a handler needs.
+        self._calls_down = Breaker()
+        self._runs_down = Breaker()
+        self._serving = True
         self._loop = asyncio.get_running_loop()
         self._running: set[asyncio.Task[Outcome]] = set()
         self._ended: deque[Ended] = deque()
@@ -107,7 +110,7 @@ class Dispatcher:
     def _free_slots(self) -> int:
         if not self._accepting:
             return 0
-        slots = 1 if self._breaker.open else self._limits.concurrency
+        slots = self._limits.concurrency if self._serving else 1
         return max(0, slots - len(self._running) - self._reserved)
 
     def _begin(self, call: Coroutine[Any, Any, None], count: int) -> asyncio.Task[None]:
@@ -124,7 +127,7 @@ class Dispatcher:
             self._claim_call = None
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("worker.call_broke", exc_info=error)
-            self._pause(self._breaker.failed())
+            self._pause(self._calls_down.failed())
         self.wake()
 
     async def _claim(self, count: int) -> None:
@@ -134,7 +137,7 @@ class Dispatcher:
         except grpc.aio.AioRpcError as error:
             self._claim_failed(error)
             return
-        self._answered()
+        self._worked(self._calls_down)
         self._take(response)
         if not response.tasks and self._loop.time() - began < self._limits.wait_seconds * 0.9:
             # A server that is about to stop ends its long polls early: don't spin.
@@ -150,7 +153,7 @@ class Dispatcher:
             self._ended.extendleft(reversed(batch))
             self._claim_failed(error)
             return
-        self._answered()
+        self._worked(self._calls_down)
         for (run, _), result in zip(batch, response.finish_results, strict=True):
             self._settle(run, result.outcome)
         self._take(response)
@@ -193,11 +196,11 @@ class Dispatcher:
         try:
             outcome = await outcome_of(self._handler, run, timeout_seconds=self._limits.run_timeout_seconds)
         except InfrastructureDown:
-            pause = self._breaker.failed()
+            pause = self._runs_down.failed()
             self._tell_serving()
             self._pause(pause)
             return Released(pause)
-        self._answered()
+        self._worked(self._runs_down)
         return outcome
 
     def _run_ended(self, run: Run, task: asyncio.Task[Outcome]) -> None:
@@ -214,18 +217,18 @@ class Dispatcher:
     def _claim_failed(self, error: grpc.aio.AioRpcError) -> None:
         _log.warning("worker.call_failed code=%s: %s", error.code().name, error.details())
         self._beats.claim_lost()
-        pause = self._breaker.failed()
+        pause = self._calls_down.failed()
         self._tell_serving()
         self._pause(pause)
 
-    def _answered(self) -> None:
-        was_open = self._breaker.open
-        self._breaker.succeeded()
-        if was_open:
+    def _worked(self, breaker: Breaker) -> None:
+        breaker.succeeded()
+        if not self._serving:
             self._tell_serving()
 
     def _tell_serving(self) -> None:
-        self._on_serving(not self._breaker.open)
+        self._serving = not (self._calls_down.open or self._runs_down.open)
+        self._on_serving(self._serving)
 
     def _pause(self, seconds: float) -> None:
         self._not_before = max(self._not_before, self._loop.time() + seconds)
