@@ -19,7 +19,7 @@ from libs.common.ids import uuid7
 from services.asr import convert, repository_deletion, repository_transcript, repository_upload
 from services.asr import repository_material as repository
 from services.asr.convert_transcript import batches, paragraph_message, topic_message, utterance_message
-from services.asr.errors import RequestIdReused, UploadIncomplete
+from services.asr.errors import MaterialNotFound, NameTaken, RequestIdReused, UploadIncomplete, UploadTaken
 from services.asr.peers import enqueue_cancel, enqueue_transcription, material_subject
 from services.asr.servicer_upload import Uploads
 from services.asr.states import AsrStatus
@@ -43,11 +43,10 @@ class LiveMaterialServicer(LiveMaterialServiceServicer):
         """Create a material of a finished upload, with its task's outbox row in the same transaction."""
         upload_id = convert.parse_id(request.upload_id, "upload_id")
         async with self._database.begin() as session:
-            known = await self._known(session, request)
-            material_id = known or uuid7()
-            created = known is None and await self._insert(session, request, upload_id, material_id)
-            if known is None and not created:  # another call with this request id was quicker
-                material_id = await self._known(session, request) or material_id
+            material_id = await self._known(session, request)
+            created = material_id is None
+            if material_id is None:
+                material_id, created = await self._create(session, request, upload_id)
             row = await repository.get(session, material_id)
         self._wake_relay()
         return pb.CreateLiveMaterialResponse(live_material=convert.material_message(row), created=created)
@@ -70,6 +69,29 @@ class LiveMaterialServicer(LiveMaterialServiceServicer):
                 live_material_id=str(material_id),
             )
         return material_id
+
+    async def _create(
+        self, session: AsyncSession, request: pb.CreateLiveMaterialRequest, upload_id: UUID
+    ) -> tuple[UUID, bool]:
+        """Insert a new material; returns its id, or that of the one which the same request has just made.
+
+        Raises:
+            NameTaken, UploadTaken, UploadNotFound, UploadIncomplete, RequestIdReused.
+        """
+        material_id = uuid7()
+        try:
+            if await self._insert(session, request, upload_id, material_id):
+                return material_id, True
+        except (NameTaken, UploadTaken):
+            # a call with this request id that was quicker has the name and the upload, too
+            known = await self._known(session, request)
+            if known is None:
+                raise
+            return known, False
+        known = await self._known(session, request)
+        if known is None:
+            raise MaterialNotFound("the live material made under this request_id has just been deleted")
+        return known, False
 
     async def _insert(
         self, session: AsyncSession, request: pb.CreateLiveMaterialRequest, upload_id: UUID, material_id: UUID

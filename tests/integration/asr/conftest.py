@@ -1,0 +1,31 @@
+"""Fixtures of the asr tests: servers that live as long as a module."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from services.asr.mount import mount as mount_asr
+from services.asr.settings import AsrSettings
+from services.task.mount import mount as mount_task
+from services.task.settings import TaskSettings
+from tests.conftest import Serve
+from tests.integration.asr.bed import Bed, common_settings
+
+# Short, so that a test sees a lost run within seconds.
+TASKS = TaskSettings(lease_seconds=1.5, sweep_interval_seconds=0.2, poll_seconds=0.5, retry_base_seconds=0.0)
+ASR = AsrSettings(follow_interval_seconds=0.5, upload_part_bytes=1 << 16, removal_interval_seconds=0.3)
+
+
+@pytest.fixture(scope="module")
+async def bed(
+    database_url: str, serve_module: Serve, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Bed]:
+    """Give task and asr servers over the module's database."""
+    store: Path = tmp_path_factory.mktemp("objects")
+    task = await serve_module("task", await mount_task(TASKS, common_settings(database_url, store)))
+    common = common_settings(database_url, store, task=task)
+    asr = await serve_module("asr", await mount_asr(ASR, common))
+    opened = Bed.over(common_settings(database_url, store, task=task, asr=asr), asr)
+    yield opened
+    await opened.close()
