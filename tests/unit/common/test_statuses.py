@@ -1,10 +1,15 @@
 """A domain error as a status, within the limits of metadata."""
 
+import grpc
+import grpc_testing
 import pytest
 from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
 from hypothesis import given
 from hypothesis import strategies as st
 
+from libs.common.client import ErrorDetail, error_info
 from libs.common.errors import DomainError, FieldViolation, InvalidArgument, Kind
 from libs.common.statuses import MAX_VIOLATIONS, STATUS_BUDGET_BYTES, carried_bytes, to_status
 
@@ -39,6 +44,27 @@ def test_one_field_is_refused_in_one_line():
     refusal = InvalidArgument.of_field("page_size", "must be positive")
     assert refusal.message == "page_size: must be positive"
     assert refusal.violations == (FieldViolation("page_size", "must be positive"),)
+
+
+def test_a_synchronous_client_reads_the_same_of_a_failed_call():
+    service = health_pb2.DESCRIPTOR.services_by_name["Health"]
+    channel = grpc_testing.channel([service], grpc_testing.strict_real_time())
+    call = health_pb2_grpc.HealthStub(channel).Check.future(health_pb2.HealthCheckRequest())
+    _, _, rpc = channel.take_unary_unary(service.methods_by_name["Check"])
+    fact = Fact("gone", violations=[FieldViolation("id", "is old")], retry_delay_seconds=0.5, task_id="7")
+    told = rpc_status.to_status(to_status(fact, "frontrow.task"))
+    rpc.terminate(None, told.trailing_metadata, told.code, told.details)
+    with pytest.raises(grpc.RpcError) as caught:
+        call.result()
+    assert error_info(caught.value) == ErrorDetail(
+        code=grpc.StatusCode.ABORTED,
+        reason="LEASE_LOST",
+        message="gone",
+        metadata={"task_id": "7"},
+        violations=(FieldViolation("id", "is old"),),
+        retry_delay_seconds=0.5,
+        domain="frontrow.task",
+    )
 
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=9000)
