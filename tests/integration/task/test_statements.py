@@ -1,0 +1,134 @@
+"""The SQL decides as states.py does, and every hot statement finds its rows by index with a generic plan."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from libs.common.settings import DatabaseSettings
+from services.task import statements
+from services.task.lane import Connection, Lane
+from services.task.repository_create import NewTask, create
+from services.task.repository_end import Backoff, Ending, end_runs
+from services.task.states import End, Status, retry_ceiling_seconds, status_after
+
+
+@pytest.fixture
+async def connection(database_url: str) -> AsyncIterator[Connection]:
+    """Give a lane's connection inside a transaction."""
+    lane = Lane(DatabaseSettings(url=database_url), "test")
+    async with lane.transaction() as opened:
+        yield opened
+    await lane.close()
+
+
+def _new(kind: str) -> NewTask:
+    return NewTask(uuid4(), False, "", kind, 0, b"", b"", "", "", "", 5, None)
+
+
+async def test_the_end_of_a_run_in_sql_is_that_of_the_pure_decision(connection: Connection) -> None:
+    kind = f"t{uuid4().hex[:8]}"
+    cases = list(itertools.product(End, (False, True), (1, 2, 3), (False, True)))
+    created = await create(connection, [_new(kind) for _ in cases])
+    endings = []
+    for answer, (end, retryable, attempts, cancelled) in zip(created, cases, strict=True):
+        await connection.execute(
+            "UPDATE task.tasks SET status = 'processing', version = 1, claimed_by = 'w', started_at = now(), "
+            "heartbeat_at = now(), progress_at = now(), attempts = $2, max_attempts = 2, "
+            "cancel_requested_at = CASE WHEN $3 THEN now() END WHERE id = $1",
+            answer.row["id"], attempts, cancelled,
+        )  # fmt: skip
+        endings.append(Ending(answer.row["id"], 1, end, retryable=retryable, message="m"))
+    result = await end_runs(connection, endings, Backoff(4.0, 6.0))
+    ended = {task.task_id: task for task in result.ended}
+    for ending, (end, retryable, attempts, cancelled) in zip(endings, cases, strict=True):
+        expected = status_after(
+            end, retryable=retryable, attempts=attempts, max_attempts=2, cancel_requested=cancelled
+        )
+        row = await connection.fetchrow(
+            "SELECT *, due_at - now() AS pause FROM task.tasks WHERE id = $1", ending.task_id
+        )
+        assert row is not None
+        assert row["status"] == ended[ending.task_id].status == expected
+        uncharged = end is End.RELEASED and expected is Status.PENDING
+        assert row["attempts"] == attempts - uncharged
+        pause = row["pause"].total_seconds() if row["pause"] is not None else 0.0
+        if end is End.FAILED and expected is Status.PENDING:
+            assert 0 < pause <= retry_ceiling_seconds(attempts, base=4, longest=6)
+        else:
+            assert pause == 0
+
+
+async def _seed(connection: Connection) -> None:
+    """Fill the table and let the planner believe that it is empty: the worst statistics there are."""
+    await connection.execute("""
+        INSERT INTO task.tasks (id, type, max_attempts, content_sha256, claim_order, status, version, claimed_by,
+            completed_at, started_at, heartbeat_at, progress_at)
+        SELECT gen_random_uuid(), 'plan', 5, '', now(), s, 2, CASE WHEN s = 'processing' THEN 'w' END,
+            CASE WHEN s = 'completed' THEN now() END, now(), now(), now()
+        FROM generate_series(1, 3000) n,
+            LATERAL (SELECT (ARRAY['pending', 'processing', 'completed'])[n % 3 + 1] s) x""")
+
+
+_ARRAYS_OF_NINE = "ARRAY[]::uuid[], '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}'"
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "values"),
+    [
+        ("CLAIM", "text, int8, timestamptz, text[], bool", "'plan', 5, '-infinity', ARRAY['w'], false"),
+        (
+            "END_GIVEN",
+            "uuid[], int8[], text[], int2[], bytea[], text[], bool[], float8[], text[], float8, float8",
+            f"{_ARRAYS_OF_NINE}, 1, 2",
+        ),
+        ("BEAT", "uuid[], int8[], int2[]", "'{}', '{}', '{}'"),
+        ("COUNT_ABSENT", "text[], uuid[], float8", "ARRAY['w'], '{}', 10"),
+        ("EXISTING", "uuid[], text[]", "'{}', '{}'"),
+        ("RUN_RECORDS", "uuid[], int8[]", "'{}', '{}'"),
+        ("COUNT_LATE", "uuid[], int8[]", "'{}', '{}'"),
+        ("MAKE_DUE", "int8", "5"),
+        ("DELETE_OLD", "float8, int8", "90, 5"),
+        (
+            "END_LOST",
+            "text[], float8[], float8[], float8, float8, int8, text[]",
+            "'{}', '{}', '{}', 60, 60, 5, '{}'",
+        ),
+    ],
+)
+async def test_no_hot_statement_walks_the_table_or_an_index_it_does_not_name(
+    connection: Connection, name: str, types: str, values: str
+) -> None:
+    await _seed(connection)
+    await connection.execute(f"PREPARE hot({types}) AS {getattr(statements, name)}")
+    plan = json.loads(await connection.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE hot({values})"))
+    scans = list(_scans(plan[0]["Plan"]))
+    assert scans
+    assert all(
+        scan["Node Type"] in {"Index Scan", "Index Only Scan", "Bitmap Heap Scan"} for scan in scans
+    ), scans
+    if name in {"END_GIVEN", "BEAT"}:
+        # The run is found by its id, never by walking the index of running rows.
+        assert {scan["Index Name"] for scan in scans} <= {"tasks_pkey", "pk_tasks"}
+
+
+def _scans(node: dict[str, Any]) -> list[dict[str, Any]]:
+    found = (
+        [node] if node.get("Relation Name") in {"tasks", "task_runs"} and "Scan" in node["Node Type"] else []
+    )
+    for child in node.get("Plans", []):
+        found += _scans(child)
+    return found
+
+
+async def test_a_beat_touches_no_index(connection: Connection) -> None:
+    names = await connection.fetch(
+        "SELECT indexdef FROM pg_indexes WHERE schemaname = 'task' AND tablename = 'tasks'"
+    )
+    for column in ("heartbeat_at", "progress_at", "progress", "absent_beats"):
+        assert not any(f"({column}" in row["indexdef"] or f" {column}," in row["indexdef"] for row in names)

@@ -1,0 +1,85 @@
+"""Who is woken by a signal, and who gets which slot."""
+
+from __future__ import annotations
+
+import pytest
+
+from services.task.waiters import Waiter, WaitRoom, by_types, slots_of
+
+
+def _wait(room: WaitRoom, name: str, *types: str, count: int = 1) -> Waiter:
+    waiter = Waiter(name, types, count)
+    room.add(waiter)
+    return waiter
+
+
+async def test_one_task_wakes_one_waiter_the_one_that_waits_longest() -> None:
+    room = WaitRoom()
+    first, _ = _wait(room, "a", "t"), _wait(room, "b", "t")
+    assert room.signal("t")
+    assert room.take_signalled() == [first]
+    assert room.take_signalled() == []
+
+
+async def test_as_many_waiters_wake_as_there_are_tasks_and_signals_never_pile_up() -> None:
+    room = WaitRoom()
+    waiters = [_wait(room, str(index), "t") for index in range(3)]
+    for _ in range(50):
+        room.signal("t", 100)
+    assert room.take_signalled() == waiters
+    room.remove(waiters[0])
+    assert room.take_signalled() == []
+
+
+async def test_a_signal_for_a_type_nobody_wants_is_dropped() -> None:
+    room = WaitRoom()
+    waiter = _wait(room, "a", "t")
+    assert not room.signal("other")
+    room.remove(waiter)
+    assert not room.signal("t")
+    assert len(room) == 0
+
+
+async def test_a_waiter_for_several_types_hears_each_of_them() -> None:
+    room = WaitRoom()
+    both, only = _wait(room, "a", "s", "t"), _wait(room, "b", "t")
+    room.signal("s")
+    assert room.take_signalled() == [both]
+    room.signal("t")
+    assert room.take_signalled() == [both, only]
+
+
+async def test_a_probe_lets_one_of_each_set_look_without_a_signal() -> None:
+    room = WaitRoom()
+    assert not room.probe()
+    first, _, other = _wait(room, "a", "t"), _wait(room, "b", "t"), _wait(room, "c", "s")
+    assert room.probe()
+    assert room.take_signalled() == [first, other]
+
+
+async def test_when_all_who_looked_were_served_twice_as_many_look_next() -> None:
+    room = WaitRoom()
+    for index in range(10):
+        _wait(room, str(index), "t")
+    room.more_may_be_there(("t",), 3)
+    assert len(room.take_signalled()) == 6
+
+
+@pytest.mark.parametrize(
+    ("counts", "most", "slots"),
+    [
+        ([1, 1], 10, "ab"),
+        ([3, 1], 10, "abaa"),
+        ([2, 3, 1], 10, "abcabb"),
+        ([5, 5], 4, "abab"),
+        ([], 4, ""),
+    ],
+)
+async def test_slots_are_dealt_in_turns(counts: list[int], most: int, slots: str) -> None:
+    waiters = [Waiter(name, ("t",), count) for name, count in zip("abcdef", counts, strict=False)]
+    assert "".join(waiter.worker_id for waiter in slots_of(waiters, most)) == slots
+
+
+async def test_waiters_are_grouped_by_the_types_they_want() -> None:
+    one, two = Waiter("a", ("s",), 1), Waiter("b", ("s", "t"), 1)
+    assert by_types([one, two]) == {("s",): [one], ("s", "t"): [two]}
