@@ -102,7 +102,21 @@ class Downloader:
                 raise ImageProblem("CONNECTION", f"the transfer broke ({type(error).__name__})") from error
 
     async def _fetch_patiently(self, url: str, referer: str, target: Path) -> Fetched:
-        await self._pauses.wait(_url(url).host or "")
+        """Fetch, and once more after the pause that a busy host asked for."""
+        host = _url(url).host or ""
+        await self._pauses.wait(host)
+        try:
+            return await self._fetch_once(url, referer, target)
+        except _Busy as busy:
+            if busy.pause_seconds is None:
+                raise busy.problem() from busy
+            await self._pauses.wait(busy.host)
+        try:
+            return await self._fetch_once(url, referer, target)
+        except _Busy as busy:
+            raise busy.problem() from busy
+
+    async def _fetch_once(self, url: str, referer: str, target: Path) -> Fetched:
         try:
             async with asyncio.timeout(self._settings.total_timeout_seconds):
                 try:
@@ -161,15 +175,28 @@ class Downloader:
         if status == 403:
             return _Forbidden()
         if status in _BUSY:
+            host = response.url.host or ""
             pause = retry_after_seconds(response.headers.get("Retry-After"))
-            if pause is not None and response.url.host:
-                self._pauses.pause(response.url.host, pause)
-            return ImageProblem("SERVER_BUSY", f"the server answered {status}")
+            if pause is not None:
+                self._pauses.pause(host, pause)
+            return _Busy(status, host, pause)
         return ImageProblem("HTTP_STATUS", f"the server answered {status}")
 
 
 class _Forbidden(Exception):
     """The server answered 403."""
+
+
+class _Busy(Exception):
+    """The server can't answer now; `pause_seconds` is what it asked for, None when it didn't."""
+
+    def __init__(self, status: int, host: str, pause_seconds: float | None) -> None:
+        super().__init__(f"{host} answered {status}")
+        self.status, self.host, self.pause_seconds = status, host, pause_seconds
+
+    def problem(self) -> ImageProblem:
+        """Return it as what the job is told."""
+        return ImageProblem("SERVER_BUSY", f"the server answered {self.status}")
 
 
 class _Sink:

@@ -58,12 +58,18 @@ class IngestWorker:
     """Claims `ingest` tasks and works their jobs off; a Loop. What it needs is opened at the start."""
 
     def __init__(
-        self, settings: IngestWorkerSettings, common: Common, *, store: ObjectStore | None = None
+        self,
+        settings: IngestWorkerSettings,
+        common: Common,
+        *,
+        store: ObjectStore | None = None,
+        decoder: Decoder | None = None,
     ) -> None:
-        """Prepare the worker; `store` replaces the one of the settings."""
+        """Prepare the worker; `store` replaces the one of the settings, `decoder` is shared with others."""
         self._settings = settings
         self._common = common
         self._store = store or open_store(common.store)
+        self._decoder = decoder
         self._stack = AsyncExitStack()
         self._worker: Worker | None = None
 
@@ -80,8 +86,10 @@ class IngestWorker:
         )
         self._stack.push_async_callback(to_review.close)
         ingest, intake = IngestPeer(to_ingest), IntakePeer(to_review)
-        decoder = Decoder(self._settings)
-        self._stack.push_async_callback(decoder.close)
+        decoder = self._decoder
+        if decoder is None:
+            decoder = Decoder(self._settings)
+            self._stack.push_async_callback(decoder.close)
         images = GalleryImages(
             self._settings,
             ingest=ingest,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from frontrow.client import AsyncSpiderClient, sign
@@ -26,7 +27,12 @@ from libs.common.settings import (
 )
 from services.ingest.mount import mount
 from services.ingest.settings import IngestSettings
+from services.ingest.worker.decode import Decoder
+from services.ingest.worker.settings import IngestWorkerSettings
 from tests.conftest import Serve
+
+if TYPE_CHECKING:
+    from tests.integration.ingest.chain import Chain
 
 SEALING_KEY = "5e" * 32
 
@@ -112,3 +118,34 @@ async def ingest(serve: Serve, database_url: str, request: pytest.FixtureRequest
     await found.make_spider(request.node.name[:64])
     yield found
     await found.channel.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of the objects: the module's, as its database is."""
+    return tmp_path_factory.mktemp("chain")
+
+
+@pytest.fixture(scope="module")
+async def decoder() -> AsyncIterator[Decoder]:
+    """Give decoding processes that the module's workers share."""
+    running = Decoder(IngestWorkerSettings(decoders=2, thumbnail_widths=(24,)))
+    yield running
+    await running.close()
+
+
+@pytest.fixture
+async def chain(
+    database_url: str, folder: Path, decoder: Decoder, request: pytest.FixtureRequest
+) -> AsyncIterator[Chain]:
+    """Give the whole chain, its servers the test's own."""
+    from tests.integration.ingest.chain import running_chain
+
+    async with running_chain(database_url, folder, decoder, request.node.name) as running:
+        yield running
+
+
+@pytest.fixture
+def article(request: pytest.FixtureRequest) -> str:
+    """Give an address of an article that no other test uses."""
+    return f"https://vogue.example/{request.node.name}"

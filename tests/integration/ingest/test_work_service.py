@@ -1,0 +1,219 @@
+"""The worker's calls are fenced by (task, version), and jobs follow their tasks (domain.md 2.1, 2.2, 3.2)."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+import grpc
+import pytest
+from frontrow.ingest.v1 import ingest_job_pb2, ingest_service_pb2, ingest_work_service_pb2
+
+from libs.common.client import error_info
+from libs.common.db import Database
+from services.ingest.peers import TaskRefusals
+from services.ingest.repository_follow import JobFollowSource
+from tests.integration.ingest.conftest import Ingest, gallery
+
+BEGUN = ingest_work_service_pb2.BEGIN_STATE_BEGUN
+PROCESSING = ingest_job_pb2.INGEST_JOB_STATUS_PROCESSING
+
+
+class Run:
+    """One job and the calls of its runs."""
+
+    def __init__(self, ingest: Ingest, job: ingest_job_pb2.IngestJob) -> None:
+        self.ingest, self.job_id, self.task_id = ingest, job.job_id, job.task_id
+
+    async def begin(
+        self, version: int, *, task_id: str = "", attempt: int = 1
+    ) -> ingest_work_service_pb2.BeginJobResponse:
+        return await self.ingest.work.BeginJob(
+            ingest_work_service_pb2.BeginJobRequest(
+                job_id=self.job_id,
+                task_id=task_id or self.task_id,
+                task_version=version,
+                attempt=attempt,
+            )
+        )
+
+    async def record(self, version: int, *outcomes: ingest_job_pb2.ImageOutcome) -> None:
+        await self.ingest.work.RecordImages(
+            ingest_work_service_pb2.RecordImagesRequest(
+                job_id=self.job_id, task_id=self.task_id, task_version=version, images=outcomes
+            )
+        )
+
+    async def finish(self, version: int, **outcome: object) -> ingest_job_pb2.IngestJob:
+        request = ingest_work_service_pb2.FinishJobRequest(
+            job_id=self.job_id,
+            task_id=self.task_id,
+            task_version=version,
+            **outcome,  # type: ignore[arg-type]
+        )
+        return (await self.ingest.work.FinishJob(request)).job
+
+    async def job(self) -> ingest_job_pb2.IngestJob:
+        request = ingest_service_pb2.GetIngestJobRequest(job_id=self.job_id)
+        return (await self.ingest.stub.GetIngestJob(request)).job
+
+
+CREATED = {"done": ingest_work_service_pb2.JobDone(reason=ingest_job_pb2.DONE_REASON_CREATED, draft_id="7")}
+BROKEN = {"failed": ingest_work_service_pb2.JobFailed(reason="IMAGE_REJECTED", message="image 1")}
+
+
+@pytest.fixture
+async def run(ingest: Ingest) -> Run:
+    message = gallery("https://a/1.jpg", "https://a/2.jpg")
+    made = await ingest.call(ingest_service_pb2.SubmitGalleryRequest(gallery=message))
+    request = ingest_service_pb2.GetIngestJobRequest(job_id=made.job_id)
+    return Run(ingest, (await ingest.stub.GetIngestJob(request)).job)
+
+
+def stored(url: str, key: str = "media/aa/aa.jpg") -> ingest_job_pb2.ImageOutcome:
+    return ingest_job_pb2.ImageOutcome(
+        url=url, result=ingest_job_pb2.IMAGE_RESULT_STORED, media_key=key, sha256="ab" * 32, size_bytes=5
+    )
+
+
+async def reason(awaitable: object) -> str:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await awaitable  # type: ignore[misc]
+    return error_info(caught.value).reason
+
+
+async def test_a_begin_may_be_repeated_and_gives_the_gallery_with_what_was_kept(run: Run) -> None:
+    first = await run.begin(1)
+    await run.record(1, stored("https://a/2.jpg"))
+    again = await run.begin(1)
+    assert (first.state, again.state, again.job.status) == (BEGUN, BEGUN, PROCESSING)
+    assert [image.url for image in again.gallery.images] == ["https://a/1.jpg", "https://a/2.jpg"]
+    assert [image.media_key for image in again.job.images] == ["", "media/aa/aa.jpg"]
+
+
+async def test_an_older_run_can_neither_begin_nor_record_nor_finish(run: Run) -> None:
+    await run.begin(1)
+    await run.begin(3, attempt=2)
+    assert await reason(run.begin(1)) == "LEASE_LOST"
+    assert await reason(run.begin(2)) == "LEASE_LOST"
+    assert await reason(run.record(1, stored("https://a/1.jpg"))) == "LEASE_LOST"
+    assert await reason(run.finish(1, **CREATED)) == "LEASE_LOST"
+    assert await reason(run.finish(1, **BROKEN)) == "LEASE_LOST"
+    job = await run.job()
+    assert (job.status, job.task_version, job.attempts) == (PROCESSING, 3, 1)
+    assert not any(image.media_key for image in job.images)
+
+
+async def test_another_task_is_told_that_it_is_superseded_and_an_unknown_job_that_it_is_none(
+    run: Run,
+) -> None:
+    assert await reason(run.begin(1, task_id=str(uuid4()))) == "SUPERSEDED"
+    run.job_id = str(uuid4())
+    assert await reason(run.begin(1)) == "JOB_NOT_FOUND"
+    assert await reason(run.record(1, stored("https://a/1.jpg"))) == "JOB_NOT_FOUND"
+    assert await reason(run.finish(1, **CREATED)) == "JOB_NOT_FOUND"
+
+
+async def test_a_finish_may_be_repeated_by_its_own_run_alone(run: Run) -> None:
+    await run.begin(1)
+    first = await run.finish(1, **CREATED)
+    again = await run.finish(1, **BROKEN)
+    assert (first.draft_id, again.status, again.draft_id) == ("7", ingest_job_pb2.INGEST_JOB_STATUS_DONE, "7")
+    assert await reason(run.finish(2, **CREATED)) == "LEASE_LOST"
+
+
+async def test_a_run_after_the_one_that_finished_learns_that_the_job_is_done(run: Run) -> None:
+    await run.begin(1)
+    await run.finish(1, **CREATED)
+    later = await run.begin(3, attempt=2)
+    assert later.state == ingest_work_service_pb2.BEGIN_STATE_ALREADY_FINISHED
+    assert (later.job.draft_id, later.job.attempts) == ("7", 0)
+
+
+async def test_a_job_that_failed_is_begun_again_by_a_newer_run_and_keeps_its_images(run: Run) -> None:
+    await run.begin(1)
+    await run.record(1, stored("https://a/1.jpg"))
+    failed = await run.finish(1, **BROKEN)
+    assert (failed.attempts, failed.failure_reason) == (1, "IMAGE_REJECTED")
+    again = await run.begin(3)
+    assert (again.state, again.job.status, again.job.failure_reason) == (BEGUN, PROCESSING, "")
+    assert again.job.images[0].media_key == "media/aa/aa.jpg"
+
+
+async def test_the_last_word_on_an_image_counts(run: Run) -> None:
+    await run.begin(1)
+    problem = ingest_job_pb2.ImageOutcome(
+        url="https://a/1.jpg", result=ingest_job_pb2.IMAGE_RESULT_FAILED, reason="TIMEOUT", message="slow"
+    )
+    await run.record(1, problem)
+    assert (await run.job()).images[0].reason == "TIMEOUT"
+    await run.record(1, problem, stored("https://a/1.jpg"))
+    image = (await run.job()).images[0]
+    assert (image.reason, image.message, image.media_key) == ("", "", "media/aa/aa.jpg")
+
+
+async def test_an_outcome_of_an_image_that_is_not_in_the_gallery_is_refused(run: Run) -> None:
+    await run.begin(1)
+    assert await reason(run.record(1, stored("https://a/9.jpg"))) == "INVALID_ARGUMENT"
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        ingest_work_service_pb2.JobDone(reason=ingest_job_pb2.DONE_REASON_CREATED),
+        ingest_work_service_pb2.JobDone(reason=ingest_job_pb2.DONE_REASON_SOURCE_CONFLICT),
+        ingest_work_service_pb2.JobDone(reason=ingest_job_pb2.DONE_REASON_SOURCE_CONFLICT, draft_id="7"),
+        ingest_work_service_pb2.JobDone(),
+    ],
+)
+async def test_a_done_job_names_its_draft_or_its_blocker(
+    run: Run, done: ingest_work_service_pb2.JobDone
+) -> None:
+    await run.begin(1)
+    assert await reason(run.finish(1, done=done)) == "INVALID_ARGUMENT"
+
+
+async def test_a_task_that_is_pending_again_fences_the_old_run_off_at_once(
+    run: Run, database: Database
+) -> None:
+    await run.begin(1)
+    source = JobFollowSource(database)
+    await source.requeued(run.job_id, run.task_id, 2)
+    assert (await run.job()).status == ingest_job_pb2.INGEST_JOB_STATUS_PENDING
+    assert await reason(run.finish(1, **CREATED)) == "LEASE_LOST"
+    assert (await run.begin(3)).state == BEGUN
+    # news that is older than what was seen changes nothing
+    await source.requeued(run.job_id, run.task_id, 2)
+    await source.ended(run.job_id, run.task_id, 3, "ABANDONED", "old news")
+    assert (await run.job()).status == PROCESSING
+
+
+async def test_a_task_that_ended_badly_fails_its_job_but_never_a_done_one(
+    run: Run, database: Database
+) -> None:
+    source = JobFollowSource(database)
+    await run.begin(1, attempt=3)
+    await source.ended(run.job_id, run.task_id, 2, "ABANDONED", "three tries")
+    job = await run.job()
+    assert (job.failure_reason, job.error_message, job.attempts) == ("ABANDONED", "three tries", 3)
+    await run.begin(3)
+    await run.finish(3, **CREATED)
+    await source.ended(run.job_id, run.task_id, 4, "ABANDONED", "late")
+    await source.requeued(run.job_id, run.task_id, 5)
+    assert (await run.job()).status == ingest_job_pb2.INGEST_JOB_STATUS_DONE
+    assert run.job_id not in {followed.owner_id for followed in await source.current()}
+
+
+async def test_another_tasks_news_changes_nothing(run: Run, database: Database) -> None:
+    source = JobFollowSource(database)
+    await source.ended(run.job_id, str(uuid4()), 9, "FAILED", "not mine")
+    assert (await run.job()).status == ingest_job_pb2.INGEST_JOB_STATUS_PENDING
+
+
+async def test_a_task_that_could_not_be_made_fails_its_job(run: Run, database: Database) -> None:
+    from frontrow.task.v1 import task_service_pb2
+
+    body = task_service_pb2.CreateTaskRequest(task_id=run.task_id).SerializeToString()
+    subject = f"ingest_job:{UUID(run.job_id)}"
+    await TaskRefusals(database)(subject, "create_task", body, "INVALID_ARGUMENT: no")
+    job = await run.job()
+    assert (job.failure_reason, "INVALID_ARGUMENT: no" in job.error_message) == ("TASK_REFUSED", True)
