@@ -1,0 +1,139 @@
+"""The command line against a real instance."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from frontrow.ingest.v1 import ingest_job_pb2
+
+from cli.main import main
+from demo.site import ImageSite
+from tests.e2e.process import ROOT, Process, frontrow
+
+pytestmark = pytest.mark.timeout(300)  # whole processes
+
+COMMANDS = ["up", "status", "doctor", "submit", "spiders", "jobs", "drafts", "approve", "reject", "brands"]
+COMMANDS += ["tasks", "materials", "slice"]
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[ImageSite]:
+    """Serve the sample photographs."""
+    images = ImageSite()
+    await images.start()
+    yield images
+    await images.stop()
+
+
+def test_status_shows_all_four_servers_as_serving(instance: Process) -> None:
+    answer = instance.cli_json("status")
+    assert {server["server"]: server["health"] for server in answer["servers"]} == {
+        "ingest": "serving",
+        "review": "serving",
+        "asr": "serving",
+        "task": "serving",
+    }
+    table = instance.cli("status")
+    assert "serving" in table.stdout
+
+
+def test_the_list_of_commands_is_whole_and_every_help_text_teaches_by_example() -> None:
+    runner = CliRunner()
+    listed = runner.invoke(main, ["--help"], prog_name="frontrow").output
+    for name in COMMANDS:
+        assert f"  {name} " in listed
+        text = runner.invoke(main, [name, "--help"], prog_name="frontrow").output
+        assert "Example" in text, name
+        assert f"frontrow {name}" in text or f"  frontrow --data-dir /srv/frontrow {name}" in text, name
+
+
+def test_without_a_server_the_error_says_what_to_do(tmp_path: Path) -> None:
+    nowhere = "127.0.0.1:1"
+    done = frontrow("--data-dir", str(tmp_path), "jobs", FRONTROW_INGEST_ADDRESS=nowhere)
+    assert done.returncode == 1
+    assert f"no ingest server answers at {nowhere}" in done.stderr
+    assert "frontrow up" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_status_without_servers_is_an_answer_and_a_failure(tmp_path: Path) -> None:
+    ports = {f"FRONTROW_{name}_ADDRESS": "127.0.0.1:1" for name in ("INGEST", "REVIEW", "ASR", "TASK")}
+    done = frontrow("--data-dir", str(tmp_path), "status", "--json", **ports)
+    assert done.returncode == 1
+    assert {server["health"] for server in json.loads(done.stdout)["servers"]} == {"unreachable"}
+
+
+def test_a_refusal_is_shown_with_reason_and_without_traceback(instance: Process) -> None:
+    done = instance.cli("approve", "runway", "999999")
+    assert done.returncode == 1
+    assert "DRAFT_NOT_FOUND" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_submission_needs_a_key_and_says_how_to_get_one(instance: Process, tmp_path: Path) -> None:
+    file = tmp_path / "show.json"
+    file.write_text(instance.cli("submit", "--example", "runway").stdout)
+    done = instance.cli("submit", str(file))
+    assert done.returncode == 2
+    assert "frontrow spiders add" in done.stderr
+
+
+def test_a_file_that_is_no_gallery_is_named_with_its_fault(instance: Process, tmp_path: Path) -> None:
+    file = tmp_path / "show.json"
+    file.write_text('{"kind": "GALLERY_KIND_RUNWAY", "titel": "x"}')
+    done = instance.cli("submit", str(file), "--key-id", "k", "--secret", "s")
+    assert done.returncode == 1
+    assert "titel" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+async def test_submit_wait_jobs_drafts_and_approve_lead_to_an_official_page(
+    instance: Process, tmp_path: Path, site: ImageSite
+) -> None:
+    key = instance.cli_json("spiders", "add", "cli-test")
+    gallery = json.loads(instance.cli("submit", "--example", "street").stdout)
+    gallery["source_url"] = "https://www.vogue.com/slideshow/of-the-command-line"
+    gallery["images"] = [{"url": f"{site.origin}/photos/coffee.jpg", "position": 1}]
+    file = tmp_path / "street.json"
+    file.write_text(json.dumps(gallery))
+    signing = {"FRONTROW_SPIDER_KEY_ID": key["key_id"], "FRONTROW_SPIDER_SECRET": key["secret"]}
+
+    job = await asyncio.to_thread(instance.cli_json, "submit", str(file), "--wait", **signing)
+    assert job["status"] == ingest_job_pb2.IngestJobStatus.Name(ingest_job_pb2.INGEST_JOB_STATUS_DONE), job
+    assert job["done_reason"] == "DONE_REASON_CREATED"
+    assert instance.cli_json("jobs", job["job_id"])["draft_id"] == job["draft_id"]
+    waiting = instance.cli_json("drafts", "street", "--status", "pending")
+    assert job["draft_id"] in [draft["draft_id"] for draft in waiting]
+    approved = instance.cli_json("approve", "street", job["draft_id"])
+    assert approved["published"]
+
+    again = await asyncio.to_thread(instance.cli, "submit", str(file), "--wait", **signing)
+    assert again.returncode == 0
+    assert f"met draft {job['draft_id']}" in again.stdout
+
+
+def test_a_recording_without_sound_fails_with_that_reason(instance: Process) -> None:
+    silent = ROOT / "samples" / "edge" / "noaudio.mp4"
+    done = instance.cli("materials", "add", str(silent), "--name", "no sound", "--wait")
+    assert done.returncode == 1
+    assert "NO_AUDIO" in done.stderr
+    listed = instance.cli_json("materials", "list", "-k", "sound")
+    assert [material["asr_status"] for material in listed] == ["ASR_STATUS_FAILED"]
+    failed = instance.cli_json("tasks", "--type", "asr", "--status", "failed")
+    assert [task["live_material_name"] for task in failed] == ["no sound"]
+
+
+def test_doctor_finds_nothing_missing_where_the_tests_run() -> None:
+    done = frontrow("doctor", "--json")
+    assert done.returncode == 0, done.stdout
+    assert {finding["state"] for finding in json.loads(done.stdout)} <= {"ok", "warning"}
+
+
+def test_doctor_names_a_model_folder_without_a_model(tmp_path: Path) -> None:
+    done = frontrow("doctor", "--json", ASR_MODEL_DIR=str(tmp_path))
+    assert done.returncode == 1
+    missing = [finding for finding in json.loads(done.stdout) if finding["state"] == "missing"]
+    assert [finding["what"] for finding in missing] == ["speech model"]
