@@ -25,7 +25,7 @@ class DueTasks:
         self._lane = lane
         self._on_due = on_due
         self._interval_seconds = interval_seconds
-        self._loop = Periodic("task:due", interval_seconds, self._step)
+        self._loop = Periodic("task:due", interval_seconds, self.step)
         self._timer: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
@@ -38,7 +38,8 @@ class DueTasks:
             self._timer.cancel()
         await self._loop.stop()
 
-    async def _step(self) -> None:
+    async def step(self) -> None:
+        """Let in what has fallen due by now."""
         async with self._lane.transaction() as connection:
             rows = await connection.fetch(statements.MAKE_DUE, MOST)
             pause = await connection.fetchval(statements.NEXT_DUE)

@@ -23,13 +23,13 @@ class Sweep:
 
     def __init__(
         self, lane: Lane, limits: TypeLimits, on_ended: Callable[[Sequence[Ended]], None], *,
-        interval_seconds: float,
+        interval_seconds: float, patience: Patience | None = None,
     ) -> None:  # fmt: skip
         self._lane = lane
         self._limits = limits
         self._on_ended = on_ended
-        self._patience = Patience(longest_gap_seconds=interval_seconds * 2 + 2)
-        self._loop = Periodic("task:sweep", interval_seconds, self._step)
+        self._patience = patience or Patience(longest_gap_seconds=interval_seconds * 2 + 2)
+        self._loop = Periodic("task:sweep", interval_seconds, self.step)
 
     async def start(self) -> None:
         """Begin to listen and to sweep."""
@@ -40,7 +40,8 @@ class Sweep:
         """Let the sweep in hand finish."""
         await self._loop.stop()
 
-    async def _step(self) -> None:
+    async def step(self) -> None:
+        """Sweep once, as far as this server has listened long enough."""
         try:
             async with self._lane.transaction() as connection:
                 patience = self._patience.observe(await connection.fetchval("SELECT clock_timestamp()"))
