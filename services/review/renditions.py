@@ -6,16 +6,29 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
-
-from frontrow.review.v1 import media_pb2
 
 from libs.common.db import Database
 from libs.common.objects import ObjectMissing, ObjectStore, StoreUnavailable
 from services.review import errors, publish, repository_media
 
 CHUNK_BYTES = 256 * 1024
-Part = media_pb2.MediaInfo | bytes
+
+
+@dataclass(frozen=True)
+class Info:
+    """What precedes the bytes of a rendition. `etag` changes with the bytes and only then."""
+
+    key: str
+    content_type: str
+    size_bytes: int
+    width: int
+    height: int
+    etag: str
+
+
+Part = Info | bytes
 
 
 class Renditions:
@@ -26,10 +39,10 @@ class Renditions:
         self._store = store
         self._publish_limit_bytes = publish_limit_bytes
 
-    async def find(
-        self, key: str, size: media_pb2.MediaSize.ValueType, min_width: int, *, public: bool
-    ) -> Any:
+    async def find(self, key: str, *, min_width: int | None, public: bool) -> Any:
         """Return the media row of the wanted rendition.
+
+        `min_width` is None for the original, else the least width of the wanted thumbnail in pixels.
 
         Raises:
             MediaNotFound: no draft (or, for the public, no visible official row) shows the image.
@@ -39,7 +52,7 @@ class Renditions:
             if original is None:
                 told = "no visible page" if public else "no draft"
                 raise errors.MediaNotFound(f"{told} shows an image {key!r}", key=key)
-            if size != media_pb2.MEDIA_SIZE_THUMBNAIL:
+            if min_width is None:
                 return original
             return await repository_media.find_thumbnail(session, original.id, min_width) or original
 
@@ -94,8 +107,8 @@ class Renditions:
             yield clean[start : start + CHUNK_BYTES]
 
 
-def _info(row: Any, size_bytes: int, sha256: str) -> media_pb2.MediaInfo:
-    return media_pb2.MediaInfo(
+def _info(row: Any, size_bytes: int, sha256: str) -> Info:
+    return Info(
         key=row.key,
         content_type=row.content_type,
         size_bytes=size_bytes,

@@ -7,15 +7,16 @@ from typing import Any
 
 import grpc
 from frontrow.review.v1 import catalog_service_pb2 as pb
-from frontrow.review.v1 import catalog_service_pb2_grpc, media_pb2
+from frontrow.review.v1 import catalog_service_pb2_grpc
 
 from libs.common import paging
 from libs.common.db import Database
 from services.review import repository_list
 from services.review.convert_catalog import runway_message, street_snap_message
+from services.review.convert_media import info_message, min_width_of
 from services.review.errors import RunwayNotFound, StreetSnapNotFound
 from services.review.models import RUNWAY, STREET
-from services.review.renditions import Renditions
+from services.review.renditions import Info, Renditions
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -92,10 +93,11 @@ class CatalogServicer(catalog_service_pb2_grpc.CatalogServiceServicer):
         self, request: pb.GetMediaRequest, context: Context
     ) -> AsyncIterator[pb.GetMediaResponse]:
         """See the proto."""
-        row = await self._renditions.find(request.media_key, request.size, request.min_width, public=True)
+        width = min_width_of(request.size, request.min_width)
+        row = await self._renditions.find(request.media_key, min_width=width, public=True)
         async for part in self._renditions.published(row):
-            if isinstance(part, media_pb2.MediaInfo):
-                yield pb.GetMediaResponse(info=part)
+            if isinstance(part, Info):
+                yield pb.GetMediaResponse(info=info_message(part))
             else:
                 yield pb.GetMediaResponse(chunk=part)
 

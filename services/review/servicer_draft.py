@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
-from frontrow.review.v1 import draft_pb2, draft_service_pb2_grpc, media_pb2
+from frontrow.review.v1 import draft_pb2, draft_service_pb2_grpc
 from frontrow.review.v1 import draft_service_pb2 as pb
 
 from libs.common import paging
@@ -22,10 +22,11 @@ from services.review.convert_draft import (
     tables_of,
     whole_draft_message,
 )
+from services.review.convert_media import info_message, min_width_of
 from services.review.desk import Desk, Outcome, Wanted, not_found
 from services.review.keys import SourceKey
 from services.review.models import RUNWAY, GalleryTables
-from services.review.renditions import Renditions
+from services.review.renditions import Info, Renditions
 from services.review.repository_list import DraftFilter
 from services.review.states import Action
 
@@ -123,10 +124,11 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
         self, request: pb.GetDraftMediaRequest, context: Context
     ) -> AsyncIterator[pb.GetDraftMediaResponse]:
         """See the proto."""
-        row = await self._renditions.find(request.media_key, request.size, request.min_width, public=False)
+        width = min_width_of(request.size, request.min_width)
+        row = await self._renditions.find(request.media_key, min_width=width, public=False)
         async for part in self._renditions.stored(row):
-            if isinstance(part, media_pb2.MediaInfo):
-                yield pb.GetDraftMediaResponse(info=part)
+            if isinstance(part, Info):
+                yield pb.GetDraftMediaResponse(info=info_message(part))
             else:
                 yield pb.GetDraftMediaResponse(chunk=part)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 from frontrow.review.v1 import intake_service_pb2 as pb
-from frontrow.review.v1 import intake_service_pb2_grpc, media_pb2
+from frontrow.review.v1 import intake_service_pb2_grpc
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -15,12 +15,12 @@ from libs.common.db import Database, constraint_of
 from libs.common.errors import FieldViolation, InvalidArgument
 from services.review import promotion, repository_draft, repository_media, repository_vocabulary
 from services.review.convert_draft import blocker_message, runway_texts, street_texts, tables_of
+from services.review.convert_media import item_state, new_media
 from services.review.drafts import Draft
 from services.review.errors import ReviewBusy, SourceExists
 from services.review.keys import SourceKey
 from services.review.models import RUNWAY, STREET, GalleryTables
 from services.review.places import Texts
-from services.review.repository_media import NewMedia
 from services.review.states import Action
 
 INGEST = "ingest"
@@ -71,22 +71,12 @@ class IntakeServicer(intake_service_pb2_grpc.IntakeServiceServicer):
         self, request: pb.ReserveMediaRequest, context: Context
     ) -> pb.ReserveMediaResponse:
         """See the proto."""
-        items = [
-            NewMedia(i.key, i.sha256, i.size_bytes, i.content_type, i.width, i.height, i.parent_key)
-            for i in request.items
-        ]
+        items = [new_media(item) for item in request.items]
         if len({item.key for item in items}) != len(items):
             raise InvalidArgument.of_field("items", "must name each key once")
         async with self._database.begin() as session:
             states = await repository_media.reserve(session, request.job_id, items)
-        return pb.ReserveMediaResponse(
-            items=[
-                media_pb2.MediaItemState(
-                    key=item.key, state=media_pb2.MediaState.Value(f"MEDIA_STATE_{states[item.key].name}")
-                )
-                for item in items
-            ]
-        )
+        return pb.ReserveMediaResponse(items=[item_state(item.key, states[item.key]) for item in items])
 
     async def ConfirmMedia(
         self, request: pb.ConfirmMediaRequest, context: Context

@@ -1,4 +1,4 @@
-"""AVIF: overwrite the bytes of EXIF and XMP items in place, so that no offset moves.
+"""AVIF: overwrite the content of EXIF and XMP items in place, so that no offset moves.
 
 The orientation of an AVIF is a property of the image (`irot`), not of its EXIF, and stays.
 """
@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 _METADATA = frozenset({b"Exif", b"mime"})
+# Decoders refuse a file whose EXIF is no TIFF; this one has no entries.
+_NOTHING = bytes(4) + b"MM\0*\0\0\0\x08" + bytes(6)
 
 
 def strip_avif(data: bytes) -> bytes:
-    """Return the AVIF with its EXIF and XMP items filled with zeros."""
+    """Return the AVIF with its EXIF and XMP items emptied."""
     boxes = {kind: (start, end) for kind, start, end in _boxes(data, 0, len(data))}
     if b"ftyp" not in boxes or b"meta" not in boxes:
         raise ValueError("no AVIF")
@@ -23,11 +25,12 @@ def strip_avif(data: bytes) -> bytes:
         if item not in items:
             continue
         shift = inner[b"idat"][0] if in_idat else 0
+        content = _NOTHING.ljust(sum(length for _, length in extents), b"\0")
         for offset, length in extents:
             first = shift + offset
             if first + length > len(blank):
                 raise ValueError("an item runs beyond the end")
-            blank[first : first + length] = bytes(length)
+            blank[first : first + length], content = content[:length], content[length:]
     return bytes(blank)
 
 

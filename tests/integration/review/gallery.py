@@ -67,10 +67,10 @@ class Gallery:
     keys: key_service_pb2_grpc.KeyServiceAsyncStub = field(init=False)
 
     def __post_init__(self) -> None:
-        self.drafts = draft_service_pb2_grpc.DraftServiceStub(self.channel)  # type: ignore[assignment]
-        self.intake = intake_service_pb2_grpc.IntakeServiceStub(self.channel)  # type: ignore[assignment]
-        self.catalog = catalog_service_pb2_grpc.CatalogServiceStub(self.channel)  # type: ignore[assignment]
-        self.keys = key_service_pb2_grpc.KeyServiceStub(self.channel)  # type: ignore[assignment]
+        self.drafts = draft_service_pb2_grpc.DraftServiceStub(self.channel)
+        self.intake = intake_service_pb2_grpc.IntakeServiceStub(self.channel)
+        self.catalog = catalog_service_pb2_grpc.CatalogServiceStub(self.channel)
+        self.keys = key_service_pb2_grpc.KeyServiceStub(self.channel)
 
     async def store(self, *names: str) -> list[str]:
         """Announce and confirm one object for each name; return the keys."""
@@ -146,7 +146,7 @@ class Gallery:
     async def edit(
         self, draft_id: str, kind: Any = STREET, *, etag: str | None = None, actor: str = "ed", **values: Any
     ) -> draft_pb2.Draft:
-        """Change fields: `title`, `cover_key`, `images`, `city`, `year`, `month`, `brand`, `season`, `collection`."""
+        """Change the named fields, as in `edit_message`."""
         seen = (await self.get(draft_id, kind)).etag if etag is None else etag
         request = draft_service_pb2.UpdateDraftRequest(
             kind=kind, draft_id=draft_id, etag=seen, edit=edit_message(**values)
