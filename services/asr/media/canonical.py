@@ -79,7 +79,7 @@ def _audio_codec(media: Media) -> str:
 
 def _arguments(source: Path, out: Path, media: Media, *, copying: bool) -> Sequence[str]:
     # "V" leaves cover art out; genpts fills in the times that a recorder left out.
-    maps = ["-map", "0:V:0?", "-map", f"0:a:{media.audio_order}"]
+    maps = [*(("-map", "0:V:0") if media.has_picture else ()), "-map", f"0:a:{media.audio_order}"]
     codecs: Sequence[str]
     if copying:
         codecs = ("-c", "copy")

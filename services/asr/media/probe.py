@@ -6,6 +6,8 @@ Every unusable kind of file gets its own reason before any engine starts.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +17,9 @@ import av
 from av.audio.codeccontext import AudioCodecContext
 from av.audio.stream import AudioStream
 from av.container import InputContainer
-from av.stream import Disposition, Stream
+from av.stream import Disposition
+from av.video.codeccontext import VideoCodecContext
+from av.video.stream import VideoStream
 
 from services.asr.media.errors import (
     AudioUndecodable,
@@ -28,6 +32,8 @@ from services.asr.media.errors import (
 from services.asr.media.ffmpeg import FORMATS, PROTOCOLS
 
 OPEN_OPTIONS = {"protocol_whitelist": PROTOCOLS, "format_whitelist": FORMATS}
+# A recording that begins between two key frames has no picture to decode for this long.
+_FIRST_PACKETS = 300
 _MP4_FIRST_BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"}
 
 
@@ -90,9 +96,7 @@ def probe_blocking(path: Path) -> Media:
 
 def _facts(container: InputContainer) -> Media:
     audio, undecodable = _audio_tracks(container.streams.audio)
-    picture = next(
-        (s for s in container.streams.video if Disposition.attached_pic not in s.disposition), None
-    )
+    picture = next(filter(_is_picture, container.streams.video), None)
     if not audio and undecodable:
         raise AudioUndecodable("the audio track's codec can't be decoded here")
     if not audio and picture is None:
@@ -101,17 +105,37 @@ def _facts(container: InputContainer) -> Media:
         raise NoAudioTrack("the recording has a picture but no audio track")
     chosen = next((t for t in audio if t.default), audio[0])
     start = container.start_time or 0
+    width, height = _shown_size(picture, container) if picture else (0, 0)
     return Media(
         format=container.format.name,
         duration_ms=_rounded_ms(Fraction(container.duration or 0, av.time_base)),
         picture_end_ms=_picture_end_ms(picture, container, Fraction(start, av.time_base)) if picture else 0,
-        width=picture.codec_context.width if picture else 0,
-        height=picture.codec_context.height if picture else 0,
+        width=width,
+        height=height,
         fps=Fraction(picture.average_rate or picture.base_rate or 0) if picture else Fraction(0),
         video_codec=picture.codec_context.name if picture else "",
         audio_tracks=tuple(audio),
         audio_order=chosen.order,
     )
+
+
+def _is_picture(stream: VideoStream) -> bool:
+    """Tell whether a stream is a moving picture that can be decoded here; cover art is none."""
+    context: VideoCodecContext | None = stream.codec_context
+    if context is None or not context.width:
+        return False
+    return Disposition.attached_pic not in stream.disposition
+
+
+def _shown_size(picture: VideoStream, container: InputContainer) -> tuple[int, int]:
+    """Return width and height as shown: a telephone that was held upright records a turned picture."""
+    width, height = picture.codec_context.width, picture.codec_context.height
+    # a picture that begins broken has the size its header says
+    with contextlib.suppress(av.error.FFmpegError):
+        for packet in itertools.islice(container.demux(picture), _FIRST_PACKETS):
+            for frame in packet.decode():
+                return (height, width) if frame.rotation % 180 else (width, height)
+    return width, height
 
 
 def _audio_tracks(streams: Iterable[AudioStream]) -> tuple[list[AudioTrack], int]:
@@ -132,7 +156,7 @@ def _audio_tracks(streams: Iterable[AudioStream]) -> tuple[list[AudioTrack], int
     return tracks, undecodable
 
 
-def _picture_end_ms(stream: Stream, container: InputContainer, start: Fraction) -> int:
+def _picture_end_ms(stream: VideoStream, container: InputContainer, start: Fraction) -> int:
     if stream.duration and stream.time_base:
         return _rounded_ms(((stream.start_time or 0) + stream.duration) * stream.time_base - start)
     return _rounded_ms(Fraction(container.duration or 0, av.time_base))

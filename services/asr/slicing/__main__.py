@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass, field
 
+from libs.common.health import Health
 from libs.common.server import Mounted, run
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.asr.slicing.mount import build_worker
@@ -18,12 +19,13 @@ class _Environment:
 
 async def _mount() -> tuple[str, Mounted]:
     settings = SlicingWorkerSettings()
-    worker = build_worker(settings, _Environment())
+    health = Health()
+    worker = build_worker(settings, _Environment(), health.set_serving)
 
     async def close() -> None:
         await worker.stop()
 
-    return settings.listen, Mounted(lambda server: None, (), [worker], close)
+    return settings.listen, Mounted(lambda server: None, (), [worker], close, health=health)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -38,17 +39,26 @@ class Surroundings(Protocol):
         """Where recordings and clips are kept."""
 
 
-def build_worker(settings: SlicingWorkerSettings, common: Surroundings) -> Loop:
+OnServing = Callable[[bool], None]
+"""Told False when infrastructure counts as down, and True when it is back (domain.md 2.4)."""
+
+
+def build_worker(
+    settings: SlicingWorkerSettings, common: Surroundings, on_serving: OnServing | None = None
+) -> Loop:
     """Build the worker; nothing runs and nothing is dialled before its start."""
-    return SlicingWorker(settings, common)
+    return SlicingWorker(settings, common, on_serving)
 
 
 class SlicingWorker:
     """The slicing worker with the channel that it owns."""
 
-    def __init__(self, settings: SlicingWorkerSettings, common: Surroundings) -> None:
+    def __init__(
+        self, settings: SlicingWorkerSettings, common: Surroundings, on_serving: OnServing | None
+    ) -> None:
         self._settings = settings
         self._common = common
+        self._on_serving = on_serving
         self._channel: grpc.aio.Channel | None = None
         self._worker: Worker | None = None
         self._handler: Handler | None = None
@@ -63,6 +73,7 @@ class SlicingWorker:
             handler=self._run,
             concurrency=settings.concurrency,
             run_timeout_seconds=settings.run_timeout_seconds,
+            on_serving=self._on_serving,
         )
         await self._worker.start()
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
+import tempfile
 import wave
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -49,28 +51,49 @@ def record(
 
     Beep times are the sound's own; `audio_late` shifts all of it. `output` is appended to ffmpeg's arguments.
     """
-    count = round(seconds * Fraction(fps))
-    sound = path.with_name(f"{path.stem}.beeps.wav")
-    write_beeps(sound, audio_seconds or seconds, beeps)
     gop = round(gop_seconds * Fraction(fps))
-    argv = [
-        *(ffmpeg.find(), "-hide_banner", "-loglevel", "error", "-y"),
-        *("-f", "rawvideo", "-pix_fmt", "gray", "-s", f"{WIDTH}x{HEIGHT}", "-r", fps, "-i", "pipe:0"),
-        *("-itsoffset", str(audio_late), "-i", f"file:{sound}", "-map", "0:v", "-map", "1:a"),
-        *("-c:v", "libx264", "-preset", "veryfast", "-crf", "26", "-pix_fmt", "yuv420p", "-bf", "2"),
-        *("-g", str(gop), "-keyint_min", str(gop), "-sc_threshold", "0", "-c:a", "aac", "-b:a", "96k"),
-        *output,
-        f"file:{path}",
-    ]
-    frames = b"".join(p.tobytes() for p in pictures(count, width=WIDTH, height=HEIGHT))
-    subprocess.run(argv, input=frames, check=True, timeout=60)
-    sound.unlink()
+    sound = (audio_seconds or seconds, tuple(beeps))
+    path.write_bytes(
+        _recorded(path.suffix, round(seconds * Fraction(fps)), fps, gop, sound, audio_late, *output)
+    )
     return path
 
 
-def remake(source: Path, out: Path, *arguments: str) -> Path:
-    """Run ffmpeg from `source` to `out` with `arguments` between them."""
-    argv = [ffmpeg.find(), "-hide_banner", "-loglevel", "error", "-y", "-i", f"file:{source}"]
+@functools.cache
+def _recorded(
+    suffix: str,
+    count: int,
+    fps: str,
+    gop: int,
+    sound: tuple[float, tuple[float, ...]],
+    late: float,
+    *output: str,
+) -> bytes:
+    """Return the bytes of a recording; the same one is encoded once a run."""
+    with tempfile.TemporaryDirectory() as folder:
+        beeps, made = Path(folder) / "beeps.wav", Path(folder) / f"made{suffix}"
+        write_beeps(beeps, *sound)
+        argv = [
+            *(ffmpeg.find(), "-hide_banner", "-loglevel", "error", "-y"),
+            *("-f", "rawvideo", "-pix_fmt", "gray", "-s", f"{WIDTH}x{HEIGHT}", "-r", fps, "-i", "pipe:0"),
+            *("-itsoffset", str(late), "-i", f"file:{beeps}", "-map", "0:v", "-map", "1:a"),
+            *("-c:v", "libx264", "-preset", "veryfast", "-crf", "26", "-pix_fmt", "yuv420p", "-bf", "2"),
+            *("-g", str(gop), "-keyint_min", str(gop), "-sc_threshold", "0", "-c:a", "aac", "-b:a", "96k"),
+            *output,
+            f"file:{made}",
+        ]
+        subprocess.run(argv, input=_frames(count), check=True, timeout=60)
+        return made.read_bytes()
+
+
+@functools.cache
+def _frames(count: int) -> bytes:
+    return b"".join(p.tobytes() for p in pictures(count, width=WIDTH, height=HEIGHT))
+
+
+def remake(source: Path, out: Path, *arguments: str, before: Sequence[str] = ()) -> Path:
+    """Run ffmpeg from `source` to `out` with `arguments` between them, and `before` ahead of the input."""
+    argv = [ffmpeg.find(), "-hide_banner", "-loglevel", "error", "-y", *before, "-i", f"file:{source}"]
     subprocess.run([*argv, *arguments, f"file:{out}"], check=True, timeout=60)
     return out
 

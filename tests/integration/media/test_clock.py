@@ -65,3 +65,42 @@ async def test_streams_that_mp4_cannot_hold_are_encoded_again_on_the_same_clock(
     assert not made.copied
     assert made.media.video_codec == "h264"
     assert await heard(old, tmp_path) == pytest.approx(BEEPS, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("mpeg4.avi", ("-c:v", "mpeg4", "-c:a", "mp3")),
+        ("h264.avi", ("-c:v", "copy", "-c:a", "mp3")),
+        ("windows.asf", ("-c:v", "wmv2", "-c:a", "wmav2")),
+        ("program.mpg", ("-c:v", "mpeg2video", "-c:a", "mp2")),
+        ("pcm.mkv", ("-c:v", "copy", "-c:a", "pcm_s16le")),
+        ("sound.mp3", ("-vn",)),
+        ("raw.aac", ("-vn", "-c:a", "aac")),
+        ("gap.mp4", ("-vf", "select='not(between(n,100,160))'", "-fps_mode", "vfr", "-c:a", "copy")),
+    ],
+)
+async def test_old_and_odd_recordings_keep_their_clock(
+    tmp_path: Path, name: str, arguments: tuple[str, ...]
+) -> None:
+    whole = record(tmp_path / "whole.mp4", beeps=BEEPS)
+    assert await heard(remake(whole, tmp_path / name, *arguments), tmp_path) == pytest.approx(
+        BEEPS, abs=TOLERANCE
+    )
+
+
+async def test_a_transport_streams_clock_may_wrap_in_the_middle(tmp_path: Path) -> None:
+    """The 33 bits of its clock are full after 26.5 hours."""
+    whole = record(tmp_path / "whole.mp4", beeps=BEEPS)
+    wrapping = remake(whole, tmp_path / "wrap.ts", "-c", "copy", "-output_ts_offset", "95437")
+    assert await heard(wrapping, tmp_path) == pytest.approx(BEEPS, abs=TOLERANCE)
+
+
+async def test_damaged_packets_cost_no_time(tmp_path: Path) -> None:
+    recording = record(tmp_path / "live.ts", beeps=BEEPS)
+    content = bytearray(recording.read_bytes())
+    middle = len(content) * 4 // 10
+    content[middle : middle + 4000] = bytes(b ^ 0x5A for b in content[middle : middle + 4000])
+    recording.write_bytes(content)
+    sounds = await heard(recording, tmp_path)
+    assert (sounds[0], sounds[-1]) == pytest.approx((BEEPS[0], BEEPS[-1]), abs=TOLERANCE)

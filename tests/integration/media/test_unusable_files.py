@@ -91,6 +91,35 @@ async def test_the_default_track_of_several_is_the_one_that_is_heard(tmp_path: P
     assert onsets(tmp_path / "a.wav") == pytest.approx([1.0, 8.0], abs=0.05)
 
 
+async def test_a_picture_that_nothing_here_decodes_leaves_the_sound_usable(tmp_path: Path) -> None:
+    """Live platforms put codecs into FLV under numbers of their own."""
+    recording = record(tmp_path / "live.flv", beeps=(0.5, 3.25))
+    content = bytearray(recording.read_bytes())
+    at = 13
+    while at + 15 < len(content):
+        if content[at] == 9:  # a video tag: the low half of its first byte names the codec
+            content[at + 11] = content[at + 11] & 0xF0 | 0x0E
+        at += 15 + int.from_bytes(content[at + 1 : at + 4], "big")
+    recording.write_bytes(content)
+    media = await probe(recording)
+    assert not media.has_picture
+    made = await canonical.make(recording, tmp_path / "c.mp4", media)
+    await audio.extract(made.path, tmp_path / "a.wav", duration_ms=made.media.duration_ms)
+    assert onsets(tmp_path / "a.wav") == pytest.approx([0.5, 3.25], abs=0.05)
+
+
+async def test_an_upright_recording_has_the_size_it_is_shown_in(tmp_path: Path) -> None:
+    lying = record(tmp_path / "lying.mp4", seconds=3)
+    upright = remake(lying, tmp_path / "upright.mp4", "-c", "copy", before=("-display_rotation", "90"))
+    media = await probe(upright)
+    assert (media.width, media.height) == (120, 208)
+    made = await canonical.make(upright, tmp_path / "c.mp4", media)
+    assert (made.media.width, made.media.height) == (120, 208)
+    await cut.cut(made.path, tmp_path / "k.mp4", 1000, 2000, media=made.media)
+    clip = await probe(tmp_path / "k.mp4")
+    assert (clip.width, clip.height) == (120, 208)
+
+
 @pytest.mark.parametrize("suffix", ["flv", "mp4", "mkv"])
 async def test_a_recording_that_ends_early_is_partial_and_says_how_much_is_missing(
     tmp_path: Path, suffix: str
