@@ -1,6 +1,7 @@
 """The `frontrow` command: which commands there are, loaded when they are used."""
 
 import importlib
+import importlib.metadata
 from pathlib import Path
 
 import click
@@ -21,6 +22,14 @@ _COMMANDS = {
     "materials": ("cli.commands.materials:materials", "Add recordings, list them, read transcripts."),
     "slice": ("cli.commands.slice:slice_material", "Cut a transcribed recording into titled clips."),
 }
+
+
+def _version() -> str:
+    """Return the installed version; a container runs from the bare sources."""
+    try:
+        return importlib.metadata.version("frontrow")
+    except importlib.metadata.PackageNotFoundError:
+        return "from source"
 
 
 class _LazyGroup(click.Group):
@@ -55,7 +64,7 @@ class _LazyGroup(click.Group):
     show_default=True,
     help="Folder of the instance; where a running one leaves its addresses.",
 )
-@click.version_option(package_name="frontrow")
+@click.version_option(version=_version())
 @click.pass_context
 def main(ctx: click.Context, data_dir: Path) -> None:
     """Galleries, review, transcripts and clips of a fashion-media team.

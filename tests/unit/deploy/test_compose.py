@@ -7,6 +7,9 @@ from typing import Any
 import yaml
 
 from libs.common.settings import DatabaseSettings, PeerSettings, TelemetrySettings, TransportSettings
+from services.asr.slicing.settings import SlicingWorkerSettings
+from services.asr.worker.settings import AsrWorkerSettings
+from services.ingest.worker.settings import IngestWorkerSettings
 from services.settings import ProcessSettings
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -54,6 +57,16 @@ def test_workers_know_no_more_than_they_need_and_wait_for_the_task_server() -> N
     for name in WORKERS:
         assert SERVICES[name]["depends_on"] == {"task": {"condition": "service_healthy"}}
         assert "ports" not in SERVICES[name]
+
+
+def test_each_workers_health_is_asked_where_it_answers() -> None:
+    answers = {
+        "ingest-worker": IngestWorkerSettings().listen,
+        "asr-worker": AsrWorkerSettings().listen,
+        "slicing-worker": SlicingWorkerSettings().listen,
+    }
+    for name, address in answers.items():
+        assert SERVICES[name]["healthcheck"]["test"][-1] == address
 
 
 def test_dependencies_name_services_that_exist() -> None:

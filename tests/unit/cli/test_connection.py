@@ -1,0 +1,53 @@
+"""Where the command line looks for the servers."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cli.connection import Connection
+from services.state import DataFolderInUse, InstanceState, lock, remove_state, write_state
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("FRONTROW_")]:
+        monkeypatch.delenv(name)
+
+
+def noted(data_dir: Path, pid: int) -> None:
+    write_state(
+        data_dir, InstanceState(pid, {"task": "127.0.0.1:4711"}, "embedded", str(data_dir / "objects"))
+    )
+
+
+def test_a_running_instances_note_beats_the_default(tmp_path: Path) -> None:
+    connection = Connection(tmp_path)
+    assert connection.address("task") == "127.0.0.1:7104"
+    noted(tmp_path, os.getpid())
+    assert connection.address("task") == "127.0.0.1:4711"
+    remove_state(tmp_path)
+    assert connection.address("task") == "127.0.0.1:7104"
+
+
+def test_an_explicit_setting_beats_the_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted(tmp_path, os.getpid())
+    monkeypatch.setenv("FRONTROW_TASK_ADDRESS", "task.example:443")
+    assert Connection(tmp_path).address("task") == "task.example:443"
+
+
+def test_the_note_of_a_killed_instance_is_not_believed(tmp_path: Path) -> None:
+    noted(tmp_path, 2**22 + 1)  # beyond the kernel's largest process id
+    assert Connection(tmp_path).running() is None
+    assert Connection(tmp_path).address("task") == "127.0.0.1:7104"
+
+
+def test_a_note_that_is_no_note_is_not_believed(tmp_path: Path) -> None:
+    (tmp_path / "frontrow.json").write_text('{"pid": "x"')
+    assert Connection(tmp_path).running() is None
+
+
+def test_a_data_folder_is_one_processes_own_until_it_ends(tmp_path: Path) -> None:
+    with lock(tmp_path / "data"), pytest.raises(DataFolderInUse, match="FRONTROW_DATA_DIR"):
+        lock(tmp_path / "data")
+    lock(tmp_path / "data").close()
