@@ -19,7 +19,9 @@ ASR_STATUS: Mapping[str, live_material_pb2.AsrStatus.ValueType] = {
     AsrStatus.COMPLETED: live_material_pb2.ASR_STATUS_COMPLETED,
     AsrStatus.FAILED: live_material_pb2.ASR_STATUS_FAILED,
 }
-STATUS_TEXT: Mapping[live_material_pb2.AsrStatus.ValueType, str] = {number: text for text, number in ASR_STATUS.items()}
+STATUS_TEXT: Mapping[live_material_pb2.AsrStatus.ValueType, str] = {
+    number: text for text, number in ASR_STATUS.items()
+}
 
 
 def timestamp(value: dt.datetime | None) -> Timestamp | None:

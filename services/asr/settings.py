@@ -10,11 +10,15 @@ class AsrSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="FRONTROW_ASR_", frozen=True, extra="ignore")
 
     listen: str = Field(default="127.0.0.1:7103", description="Where to serve, host:port.")
-    follow_interval_seconds: float = Field(default=3.0, gt=0, le=600, description="Poll of the tasks that are followed."
+    follow_interval_seconds: float = Field(
+        default=3.0, gt=0, le=600, description="Poll of the tasks that are followed."
     )
-    upload_part_bytes: int = Field(default=8 << 20, ge=1 << 16, le=1 << 28, description="Size of an upload's stored parts."
+    upload_part_bytes: int = Field(
+        default=8 << 20, ge=1 << 16, le=1 << 28, description="Size of an upload's stored parts."
     )
-    upload_keep_hours: float = Field(default=168.0, gt=0, description="Unfinished or unused uploads are removed after."
+    upload_keep_hours: float = Field(
+        default=168.0, gt=0, description="Unfinished or unused uploads are removed after."
     )
-    removal_interval_seconds: float = Field(default=30.0, gt=0, le=86400, description="Between removals of doomed objects."
+    removal_interval_seconds: float = Field(
+        default=30.0, gt=0, le=86400, description="Between removals of doomed objects."
     )
