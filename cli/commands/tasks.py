@@ -1,5 +1,6 @@
 """`frontrow tasks`: what is being done, live."""
 
+import contextlib
 import sys
 
 import click
@@ -55,7 +56,8 @@ def tasks(
         else:
             _print(found)
     else:
-        connection.run("task", _watch(connection, query))
+        with contextlib.suppress(click.Abort):  # Ctrl-C is how one leaves
+            connection.run("task", _watch(connection, query))
 
 
 def _status(name: str) -> task_pb2.TaskStatus.ValueType:
@@ -99,7 +101,8 @@ async def _watch(connection: Connection, query: task_service_pb2.ListTasksReques
         TextColumn("{task.fields[kind]:<9}"),
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
-        TextColumn("{task.percentage:>3.0f} %  {task.fields[state]}"),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
         console=console,
     )
@@ -125,5 +128,7 @@ def _draw(progress: Progress, bars: dict[str, object], task: task_pb2.Task) -> N
     progress.update(
         bar,  # type: ignore[arg-type]  # rich's TaskID is a NewType of int
         completed=100 if task.status == task_pb2.TASK_STATUS_COMPLETED else task.progress,
-        state=f"{state} {task.error_message[:60]}".strip(),
+        state=state,
     )
+    if task.status == task_pb2.TASK_STATUS_FAILED:
+        console.print(f"{label(task)} failed: {task.error_message}", style="red", markup=False)
