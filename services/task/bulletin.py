@@ -86,6 +86,8 @@ class Bulletin:
             try:
                 connection = await connect(self._settings, "frontrow-task-bulletin")
                 try:
+                    # A listener whose connection dies must not sit there until the next ping.
+                    connection.add_termination_listener(lambda _: self._pending.set())
                     await connection.add_listener(CHANNEL, self._heard)
                     self._listening = True
                     failures = 0
@@ -95,7 +97,7 @@ class Bulletin:
                 finally:
                     self._listening = False
                     connection.terminate()
-            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it was, listening must go on
                 failures += 1
                 log.warning("task.bulletin_broken", error=repr(error)[:300], failures=failures)
                 await asyncio.sleep(min(5.0, backoff_seconds(failures)))
@@ -106,6 +108,8 @@ class Bulletin:
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._pending.wait(), max(0.0, ping_at - time.monotonic()))
+            if connection.is_closed():
+                raise asyncpg.ConnectionDoesNotExistError("the listener's connection was closed")
             if self._pending.is_set():
                 await self._notify(connection, self._notice())
                 await asyncio.sleep(GAP_SECONDS)

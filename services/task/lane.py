@@ -55,6 +55,15 @@ async def connect(settings: DatabaseSettings, name: str, **server_settings: str)
         ) from error
 
 
+# What the driver raises when the server has gone away since the last use.
+_BROKEN = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+
+
+def _gone(error: BaseException) -> asyncpg.PostgresConnectionError:
+    """Say with a SQLSTATE what the driver says without one: the connection is no longer there."""
+    return asyncpg.ConnectionDoesNotExistError(f"the connection was lost: {error}")
+
+
 class Lane:
     """A connection for one caller at a time, opened at its first use and again after it broke."""
 
@@ -70,15 +79,22 @@ class Lane:
         async with self._lock:
             connection, transaction = await self._begin()
             try:
-                yield connection
-            except BaseException:
-                await self._roll_back(connection, transaction)
-                raise
-            try:
-                await transaction.commit()
-            except BaseException:
+                try:
+                    yield connection
+                except BaseException:
+                    await self._roll_back(connection, transaction)
+                    raise
+                try:
+                    await transaction.commit()
+                except BaseException:
+                    self._drop(connection)
+                    raise
+            except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+                # The driver's own words for a connection that ends in the middle of something.
+                if isinstance(error, asyncpg.InterfaceError) and not connection.is_closed():
+                    raise
                 self._drop(connection)
-                raise
+                raise _gone(error) from error
 
     async def close(self) -> None:
         """Close the connection when nobody uses it any more."""
@@ -95,11 +111,11 @@ class Lane:
             transaction = self._connection.transaction()
             try:
                 await transaction.start()
-            except (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError):
+            except _BROKEN as error:
                 # The server was restarted since the last use: nothing was asked yet, so ask again.
                 self._drop(self._connection)
                 if fresh:
-                    raise
+                    raise _gone(error) from error
                 continue
             except BaseException:
                 self._drop(self._connection)

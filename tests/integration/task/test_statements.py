@@ -67,8 +67,8 @@ async def test_the_end_of_a_run_in_sql_is_that_of_the_pure_decision(connection: 
 async def _seed(connection: Connection) -> None:
     """Fill the table and let the planner believe that it is empty: the worst statistics there are."""
     await connection.execute("""
-        INSERT INTO task.tasks (id, type, max_attempts, content_sha256, claim_order, status, version, claimed_by,
-            completed_at, started_at, heartbeat_at, progress_at)
+        INSERT INTO task.tasks (id, type, max_attempts, content_sha256, claim_order, status, version,
+            claimed_by, completed_at, started_at, heartbeat_at, progress_at)
         SELECT gen_random_uuid(), 'plan', 5, '', now(), s, 2, CASE WHEN s = 'processing' THEN 'w' END,
             CASE WHEN s = 'completed' THEN now() END, now(), now(), now()
         FROM generate_series(1, 3000) n,

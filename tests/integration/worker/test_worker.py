@@ -5,16 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 from frontrow.worker import (
     Completed,
     Dial,
     Failed,
-    Infrastructure,
     Outcome,
     Released,
     Run,
@@ -25,26 +21,7 @@ from frontrow.worker import (
 from libs.common.testing import eventually
 from tests.conftest import Serve
 from tests.integration.task.service import Tasks, new_type, serve_task, status_name
-
-Handler = Callable[[Run], Awaitable[Outcome]]
-
-
-@asynccontextmanager
-async def working(address: str, kind: str, handler: Handler, **options: Any) -> AsyncIterator[Worker]:
-    """Run a worker inside the block."""
-    worker = Worker(target=address, types=[kind], handler=handler, **({"concurrency": 4} | options))
-    await worker.start()
-    try:
-        yield worker
-    finally:
-        await worker.stop(grace_seconds=2)
-
-
-async def _status(tasks: Tasks, task_id: str, wanted: str, timeout_seconds: float = 15) -> None:
-    async def reached() -> bool:
-        return status_name(await tasks.get(task_id)) == wanted
-
-    await eventually(reached, timeout_seconds)
+from tests.integration.worker.support import reaches, working
 
 
 async def test_a_worker_runs_what_it_finds_and_what_comes_later_each_once(address: str, tasks: Tasks) -> None:
@@ -60,7 +37,7 @@ async def test_a_worker_runs_what_it_finds_and_what_comes_later_each_once(addres
         await eventually(lambda: len(seen) == 15)
         late = [(await tasks.create(kind, payload={"n": index})).id for index in range(15, 20)]
         for index, task_id in enumerate(early + late):
-            await _status(tasks, task_id, "COMPLETED")
+            await reaches(tasks, task_id, "COMPLETED")
             assert (await tasks.get(task_id)).ext["double"] == index * 2
     assert sorted(task_id for task_id, _ in seen) == sorted(early + late)
 
@@ -118,7 +95,7 @@ async def test_each_way_a_handler_ends_has_its_outcome(address: str, tasks: Task
     made = {way: (await tasks.create(kind, payload={"way": way}, max_attempts=2)).id for way in ways}
     async with working(address, kind, handle, concurrency=8):
         for way in ("returns failed", "raises", "not json", "too large", "nul"):
-            await _status(tasks, made[way], "FAILED")
+            await reaches(tasks, made[way], "FAILED")
         for way in ("breaks", "retryable"):
             await eventually(lambda way=way: _attempt_failed(tasks, made[way]))  # type: ignore[misc]
         assert (await tasks.get(made["returns failed"])).error_message == "by value"
@@ -156,7 +133,7 @@ async def test_progress_reaches_the_task_early_and_only_rises(address: str, task
 
         await eventually(seen, 8)
         reported.set()
-        await _status(tasks, made.id, "COMPLETED")
+        await reaches(tasks, made.id, "COMPLETED")
 
 
 async def test_a_lost_lease_cancels_the_handler_and_nothing_is_written(
@@ -176,7 +153,7 @@ async def test_a_lost_lease_cancels_the_handler_and_nothing_is_written(
 
     made = await tasks.create(kind, max_attempts=1)
     async with working(tasks.address, kind, handle):
-        await _status(tasks, made.id, "PROCESSING")
+        await reaches(tasks, made.id, "PROCESSING")
         await eventually(lambda: _requeued(tasks, kind))
         await eventually(lambda: bool(cancelled))
     assert cancelled[0].lease_lost
@@ -204,9 +181,9 @@ async def test_a_cancel_request_cancels_the_handler_and_the_task_ends_as_cancell
 
     made = await tasks.create(kind)
     async with working(tasks.address, kind, handle):
-        await _status(tasks, made.id, "PROCESSING")
+        await reaches(tasks, made.id, "PROCESSING")
         await tasks.cancel(made.id)
-        await _status(tasks, made.id, "CANCELLED")
+        await reaches(tasks, made.id, "CANCELLED")
     assert runs[0].cancel_requested
     await tasks.close()
 
@@ -226,7 +203,7 @@ async def test_a_run_that_keeps_the_event_loop_busy_does_not_lose_its_lease(
 
         async def work() -> None:
             async with working(address, kind, handle):
-                await _status(Tasks(address), made.id, "COMPLETED", 30)
+                await reaches(Tasks(address), made.id, "COMPLETED", 30)
 
         asyncio.run(work())
 
@@ -234,130 +211,6 @@ async def test_a_run_that_keeps_the_event_loop_busy_does_not_lose_its_lease(
     task = await tasks.get(made.id)
     assert (task.attempt, task.version) == (1, 2)
     await tasks.close()
-
-
-async def test_stopping_lets_a_short_run_end_and_gives_a_long_one_back(address: str, tasks: Tasks) -> None:
-    kind = new_type()
-    short_may_end = asyncio.Event()
-
-    async def handle(run: Run) -> Outcome:
-        await (short_may_end if run.payload["short"] else asyncio.Event()).wait()
-        return Completed()
-
-    short = await tasks.create(kind, payload={"short": True})
-    long = await tasks.create(kind, payload={"short": False})
-    worker = Worker(target=address, types=[kind], handler=handle, concurrency=2)
-    await worker.start()
-    for made in (short, long):
-        await _status(tasks, made.id, "PROCESSING")
-    stopping = asyncio.ensure_future(worker.stop(grace_seconds=4))
-    await asyncio.wait({stopping}, timeout=0.3)
-    short_may_end.set()
-    await stopping
-    assert status_name(await tasks.get(short.id)) == "COMPLETED"
-    task = await tasks.get(long.id)
-    assert (status_name(task), task.attempt, task.status_reason) == ("PENDING", 0, "RELEASED")
-
-
-async def test_a_handler_that_finds_its_surroundings_down_releases_uncharged_and_the_worker_says_so(
-    address: str, tasks: Tasks
-) -> None:
-    kind = new_type()
-    down = True
-    told: list[bool] = []
-
-    async def handle(run: Run) -> Outcome:
-        if down:
-            raise Infrastructure("the store is out of reach")
-        return Completed()
-
-    made = await tasks.create(kind)
-    async with working(address, kind, handle, on_serving=told.append) as worker:
-        await eventually(lambda: told == [False], 30)
-        assert not worker.serving
-        down = False
-        await _status(tasks, made.id, "COMPLETED", 60)
-        await eventually(lambda: told == [False, True])
-    assert (await tasks.get(made.id)).attempt == 1
-
-
-async def test_a_run_beyond_its_time_limit_fails_and_is_tried_again(address: str, tasks: Tasks) -> None:
-    kind = new_type()
-
-    async def handle(run: Run) -> Outcome:
-        if run.attempt == 1:
-            await asyncio.Event().wait()
-        return Completed()
-
-    made = await tasks.create(kind)
-    async with working(address, kind, handle, run_timeout_seconds=0.3):
-        await _status(tasks, made.id, "COMPLETED", 20)
-    assert (await tasks.get(made.id)).attempt == 2
-
-
-async def test_a_worker_outlives_a_restart_of_the_server_and_keeps_its_run(
-    serve: Serve, database_url: str
-) -> None:
-    from libs.common.context_server import ContextServer
-    from services.task.mount import mount
-    from services.task.settings import TaskSettings
-    from tests.integration.task.service import common_settings
-
-    async def start(address: str) -> tuple[ContextServer, str]:
-        mounted = await mount(TaskSettings(lease_seconds=4), common_settings(database_url))
-        server = ContextServer("task", address, mounted)
-        return server, await server.start()
-
-    server, address = await start("127.0.0.1:0")
-    tasks = Tasks(address)
-    kind = new_type()
-    go_on = asyncio.Event()
-
-    async def handle(run: Run) -> Outcome:
-        await go_on.wait()
-        return Completed()
-
-    made = await tasks.create(kind)
-    async with working(address, kind, handle):
-        await _status(tasks, made.id, "PROCESSING")
-        await tasks.close()
-        await server.stop(1)
-        go_on.set()
-        server, _ = await start(address)
-        tasks = Tasks(address)
-        await _status(tasks, made.id, "COMPLETED", 30)
-        later = await tasks.create(kind)
-        await _status(tasks, later.id, "COMPLETED", 30)
-    assert (await tasks.get(made.id)).version == 2
-    await tasks.close()
-    await server.stop(1)
-
-
-async def test_a_worker_that_starts_before_its_server_gets_to_work_when_that_is_there(
-    serve: Serve, database_url: str, tasks: Tasks
-) -> None:
-    from libs.common.context_server import ContextServer
-    from services.task.mount import mount
-    from services.task.settings import TaskSettings
-    from tests.integration.task.service import common_settings
-
-    probe = ContextServer("task", "127.0.0.1:0", await mount(TaskSettings(), common_settings(database_url)))
-    address = await probe.start()
-    await probe.stop(0)
-    kind = new_type()
-    made = await tasks.create(kind)
-
-    async def handle(run: Run) -> Outcome:
-        return Completed()
-
-    async with working(address, kind, handle) as worker:
-        await eventually(lambda: not worker.serving, 30)
-        server = ContextServer("task", address, await mount(TaskSettings(), common_settings(database_url)))
-        await server.start()
-        began = time.monotonic()
-        await _status(tasks, made.id, "COMPLETED", 30)
-        assert time.monotonic() - began < 6
-    await server.stop(1)
 
 
 async def test_bad_arguments_are_refused_at_once() -> None:

@@ -1,0 +1,9 @@
+"""The task service against the model of the queue: a short run of what `make soak` does for long."""
+
+from __future__ import annotations
+
+from tests.soak.profiles import run_machine
+
+
+def test_the_service_does_what_the_model_says_whatever_happens(database_url: str) -> None:
+    assert run_machine(database_url, examples=25, repeatable=True) > 300
