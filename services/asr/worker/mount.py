@@ -1,6 +1,7 @@
 """Wire the ASR worker: from settings to a loop that claims and transcribes."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -48,8 +49,19 @@ class WorkerCommon:
 class AsrWorker:
     """Claims `asr` tasks and transcribes; a Loop. Everything it needs is opened at the start."""
 
-    def __init__(self, settings: AsrWorkerSettings, common: Common, *, engine: Engine | None = None) -> None:
-        """Prepare the worker; `engine` replaces the embedded one."""
+    def __init__(
+        self,
+        settings: AsrWorkerSettings,
+        common: Common,
+        *,
+        engine: Engine | None = None,
+        on_serving: Callable[[bool], None] | None = None,
+    ) -> None:
+        """Prepare the worker; `engine` replaces the embedded one.
+
+        `on_serving` is told False when what the worker stands on is down, True when it is back.
+        """
+        self._on_serving = on_serving
         self._settings = settings
         self._common = common
         self._engine: Engine = engine or FasterWhisper(settings)
@@ -75,6 +87,7 @@ class AsrWorker:
             handler=transcriber.handle,
             concurrency=self._settings.concurrency,
             run_timeout_seconds=self._settings.run_timeout_seconds,
+            on_serving=self._on_serving,
         )
         await self._worker.start()
 
@@ -100,6 +113,8 @@ def _dial(common: Common) -> Dial:
     )
 
 
-def build_worker(settings: AsrWorkerSettings, common: Common) -> AsrWorker:
+def build_worker(
+    settings: AsrWorkerSettings, common: Common, *, on_serving: Callable[[bool], None] | None = None
+) -> AsrWorker:
     """Build the worker over the task service, the asr context and the object store."""
-    return AsrWorker(settings, common)
+    return AsrWorker(settings, common, on_serving=on_serving)

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from services.asr.worker import chunks, utterances
+from services.asr.worker import utterances
 from services.asr.worker.engine import Engine
 from services.asr.worker.settings import AsrWorkerSettings
-from services.asr.worker.speech import Part
+from services.asr.worker.speech import Part, Span
 
 
 async def transcribe(
@@ -27,12 +27,7 @@ async def transcribe(
     Raises:
         EngineFailed, NoEngine: the engine's.
     """
-    plan = await asyncio.to_thread(
-        chunks.plan,
-        wav,
-        chunk_seconds=settings.chunk_seconds,
-        cut_window_seconds=settings.cut_window_seconds,
-    )
+    plan = await asyncio.to_thread(_plan, wav, settings)
     name = await engine.name()
     total_ms = plan[-1].end_ms if plan else 0
     parts: list[Part] = []
@@ -46,3 +41,12 @@ async def transcribe(
         parts.append(part)
         on_position(span.end_ms, total_ms)
     return parts
+
+
+def _plan(wav: Path, settings: AsrWorkerSettings) -> list[Span]:
+    # numpy comes with it, which takes most of a second: a worker must be ready before that
+    from services.asr.worker import chunks
+
+    return chunks.plan(
+        wav, chunk_seconds=settings.chunk_seconds, cut_window_seconds=settings.cut_window_seconds
+    )

@@ -11,7 +11,8 @@ import pytest
 
 from services.asr.worker.segmentation import boundaries
 from services.asr.worker.speech import Utterance
-from services.asr.worker.topics import LocalTopics, ranked
+from services.asr.worker.topic_model import ranked
+from services.asr.worker.topics import LocalTopics
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "speech"
 SENTENCE_MS = 5_000
@@ -112,5 +113,5 @@ def test_bounds_give_way_where_they_are_impossible() -> None:
 
 
 def test_a_word_of_every_topic_ranks_behind_one_of_this_topic() -> None:
-    spread = Counter({"利率": 1, "价格": 4, "\0topics": 4})
+    spread = Counter({"利率": 1, "价格": 4, "\0": 4})
     assert ranked(Counter({"价格": 3, "利率": 3}), spread) == ["利率", "价格"]
