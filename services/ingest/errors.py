@@ -47,6 +47,41 @@ class SpiderExists(DomainError):
     reason = "SPIDER_EXISTS"
 
 
+class SpiderNotFound(DomainError):
+    """No spider has this id."""
+
+    kind = Kind.NOT_FOUND
+    reason = "SPIDER_NOT_FOUND"
+
+
+class KeyNotFound(DomainError):
+    """No key has this id."""
+
+    kind = Kind.NOT_FOUND
+    reason = "KEY_NOT_FOUND"
+
+
+class TwoKeysWork(DomainError):
+    """The spider has two keys that work already; a third would never be revoked."""
+
+    kind = Kind.FAILED_PRECONDITION
+    reason = "TWO_KEYS_WORK"
+
+
+class RateLimited(DomainError):
+    """The key's budget is used up for the moment."""
+
+    kind = Kind.RESOURCE_EXHAUSTED
+    reason = "RATE_LIMITED"
+
+
+class ArticleUnknown(DomainError):
+    """No job has this address, so that its kind and source can't be told."""
+
+    kind = Kind.NOT_FOUND
+    reason = "ARTICLE_UNKNOWN"
+
+
 class JobNotFound(DomainError):
     """No job has this id."""
 

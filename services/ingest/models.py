@@ -60,12 +60,20 @@ spider_keys = Table(
     metadata,
     Column("key_id", Text, primary_key=True),
     Column("spider_id", Uuid, ForeignKey(spiders.c.id, ondelete="CASCADE"), nullable=False),
+    _text("request_id"),
     # sealed with the server's key: a dump of this table signs nothing
     Column("sealed_secret", LargeBinary, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("revoked_at", DateTime(timezone=True)),
 )
 Index("spider_keys_by_spider", spider_keys.c.spider_id)
+Index(
+    "uq_spider_keys_request_id",
+    spider_keys.c.spider_id,
+    spider_keys.c.request_id,
+    unique=True,
+    postgresql_where=text("request_id <> ''"),
+)
 
 nonces = Table(
     "nonces",
@@ -126,7 +134,8 @@ Index(
 Index("uq_jobs_task_id", jobs.c.task_id, unique=True)
 Index("jobs_open", jobs.c.id, postgresql_where=text("status IN ('pending', 'processing')"))
 Index("jobs_by_status", jobs.c.status, jobs.c.id)
-Index("jobs_by_source", jobs.c.source, jobs.c.source_url)
+Index("jobs_by_source", jobs.c.source, jobs.c.id)
+Index("jobs_by_url", jobs.c.source_url, jobs.c.id, postgresql_where=text("source_url <> ''"))
 
 job_images = Table(
     "job_images",

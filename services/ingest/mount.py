@@ -19,19 +19,23 @@ from libs.common.outbox import OutboxRelay
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from libs.common.tasks import TaskPeer
+from services.ingest.budget import KeyBudgets
+from services.ingest.intake import IntakeChecks
 from services.ingest.loops.purge_nonces import NoncePurge
 from services.ingest.models import outbox
+from services.ingest.parts import Parts
 from services.ingest.peers import TaskRefusals
 from services.ingest.repository_follow import JobFollowSource
 from services.ingest.sealing import Sealer
-from services.ingest.servicer import CREATE_TASK, IngestServicer
+from services.ingest.servicer import IngestServicer
 from services.ingest.servicer_work import IngestWorkServicer
 from services.ingest.settings import IngestSettings
 from services.ingest.states import TASK_TYPE
+from services.ingest.tasks import CREATE_TASK
 
 
 async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
-    """Build the ingest server's parts over the database and the task service's channel."""
+    """Build the ingest server's parts over the database, the task service and review's intake."""
     sealer = await asyncio.to_thread(_sealer, settings)
     database = Database(common.database, "frontrow-ingest")
     channel = connect(common.peers.task_address, transport=common.transport, actor="ingest")
@@ -39,10 +43,13 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
     relay = OutboxRelay(
         database, outbox, {CREATE_TASK: peer.create_sender}, on_rejected=TaskRefusals(database)
     )
-    servicer = IngestServicer(
-        database,
-        sealer,
-        relay.wake,
+    to_review = connect(common.peers.review_address, transport=common.transport, actor="ingest")
+    parts = Parts(
+        database=database,
+        sealer=sealer,
+        checks=IntakeChecks(to_review),
+        budgets=KeyBudgets(settings.key_calls_per_second, settings.key_burst),
+        wake_relay=relay.wake,
         window_seconds=settings.window_seconds,
         max_attempts=settings.max_attempts,
     )
@@ -59,12 +66,13 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
     )
 
     def register(server: grpc.aio.Server) -> None:
-        ingest_service_pb2_grpc.add_IngestServiceServicer_to_server(servicer, server)
+        ingest_service_pb2_grpc.add_IngestServiceServicer_to_server(IngestServicer(parts), server)
         work = IngestWorkServicer(database)
         ingest_work_service_pb2_grpc.add_IngestWorkServiceServicer_to_server(work, server)
 
     async def close() -> None:
         await channel.close()
+        await to_review.close()
         await database.close()
 
     names = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -31,16 +31,40 @@ async def of_request(session: AsyncSession, request_id: str) -> AnyRow | None:
     return (await session.execute(query)).one_or_none()
 
 
-async def get(session: AsyncSession, spider_id: UUID) -> AnyRow | None:
-    """Return a spider, None when there is none."""
-    return (await session.execute(select(spiders).where(spiders.c.id == spider_id))).one_or_none()
+async def get(session: AsyncSession, spider_id: UUID, *, lock: bool = False) -> AnyRow | None:
+    """Return a spider, None when there is none; with `lock`, held till the transaction ends."""
+    query = select(spiders).where(spiders.c.id == spider_id)
+    return (await session.execute(query.with_for_update() if lock else query)).one_or_none()
 
 
-async def add_key(session: AsyncSession, spider_id: UUID, key_id: str, sealed_secret: bytes) -> None:
+async def add_key(
+    session: AsyncSession, spider_id: UUID, key_id: str, sealed_secret: bytes, request_id: str
+) -> None:
     """Add a key that works at once."""
-    await session.execute(
-        insert(spider_keys).values(spider_id=spider_id, key_id=key_id, sealed_secret=sealed_secret)
+    key = {"spider_id": spider_id, "key_id": key_id, "sealed_secret": sealed_secret}
+    await session.execute(insert(spider_keys).values(**key, request_id=request_id))
+
+
+async def key_of_request(session: AsyncSession, spider_id: UUID, request_id: str) -> str | None:
+    """Return the id of the key made under a request id, None for the empty one and an unknown one."""
+    if not request_id:
+        return None
+    query = select(spider_keys.c.key_id).where(
+        spider_keys.c.spider_id == spider_id, spider_keys.c.request_id == request_id
     )
+    return (await session.execute(query)).scalar_one_or_none()
+
+
+async def revoke(session: AsyncSession, key_id: str) -> UUID | None:
+    """Revoke a key, keep the time of a first revocation, and return its spider; None when there is no key."""
+    change = (
+        update(spider_keys)
+        .where(spider_keys.c.key_id == key_id)
+        .values(revoked_at=func.coalesce(spider_keys.c.revoked_at, func.now()))
+        .returning(spider_keys.c.spider_id)
+    )
+    spider_id: UUID | None = (await session.execute(change)).scalar_one_or_none()
+    return spider_id
 
 
 async def listed(session: AsyncSession, *, after: str | None, limit: int) -> Sequence[AnyRow]:

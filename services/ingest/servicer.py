@@ -2,51 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from frontrow.ingest.v1 import gallery_pb2, ingest_service_pb2
-from frontrow.task.v1 import task_service_pb2
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from libs.common import outbox as outgoing
-from libs.common.db import Database
 from libs.common.ids import uuid7
 from libs.common.interceptors.call import ServicerContext
 from libs.common.interceptors.raw import raw_request
 from libs.common.paging import decode_token, encode_token, page_size, within_budget
 from services.ingest import convert, repository_job, repository_submit
 from services.ingest.errors import JobNotFound, NonceReplayed, RequestIdReused, UnknownKey
-from services.ingest.models import outbox
 from services.ingest.repository_job import JobFilter
-from services.ingest.sealing import Sealer
+from services.ingest.servicer_rerun import RerunRpcs
 from services.ingest.servicer_spider import SpiderRpcs
 from services.ingest.signature import Credentials, check_signature, check_window
 from services.ingest.source import normalise_source
-from services.ingest.states import TASK_TYPE
+from services.ingest.tasks import order_task
 
 SUBMIT_METHOD = "/frontrow.ingest.v1.IngestService/SubmitGallery"
-CREATE_TASK = "create_task"
 
 
-class IngestServicer(SpiderRpcs):
+class IngestServicer(SpiderRpcs, RerunRpcs):
     """Serve IngestService."""
-
-    def __init__(
-        self,
-        database: Database,
-        sealer: Sealer,
-        wake_relay: Callable[[], None],
-        *,
-        window_seconds: int,
-        max_attempts: int,
-    ) -> None:
-        """`wake_relay` is called after a commit that wrote to the outbox."""
-        super().__init__(database, sealer)
-        self._wake_relay = wake_relay
-        self._window_seconds = window_seconds
-        self._max_attempts = max_attempts
 
     async def SubmitGallery(
         self, request: ingest_service_pb2.SubmitGalleryRequest, context: ServicerContext
@@ -58,7 +37,7 @@ class IngestServicer(SpiderRpcs):
             gallery = convert.normalised(request.gallery)
             job_id, accepted = await self._add_job(session, spider_id, request, gallery)
         if accepted:
-            self._wake_relay()
+            self._parts.wake_relay()
         return ingest_service_pb2.SubmitGalleryResponse(job_id=str(job_id), accepted=accepted)
 
     async def _authenticate(self, session: AsyncSession, credentials: Credentials, request: bytes) -> UUID:
@@ -66,10 +45,11 @@ class IngestServicer(SpiderRpcs):
         key = await repository_submit.working_key(session, credentials.key_id)
         if key is None:
             raise UnknownKey(f"no key {credentials.key_id[:64]!r} works: it was never made, or is revoked")
-        secret = self._sealer.open(credentials.key_id, key.sealed_secret)
+        secret = self._parts.sealer.open(credentials.key_id, key.sealed_secret)
         check_signature(secret, SUBMIT_METHOD, credentials, request)
+        self._parts.budgets.spend(credentials.key_id)
         signed_at = int(credentials.timestamp)
-        check_window(signed_at, key.now, self._window_seconds)
+        check_window(signed_at, key.now, self._parts.window_seconds)
         if not await repository_submit.use_nonce(session, key.spider_id, credentials.nonce, signed_at):
             raise NonceReplayed("this nonce was used before: sign again with a fresh one, same request_id")
         return key.spider_id
@@ -104,20 +84,8 @@ class IngestServicer(SpiderRpcs):
                     job_id=str(first.id),
                 )
             return first.id, False
-        await self._order_task(session, job_id, task_id)
+        await order_task(session, job_id, task_id, max_attempts=self._parts.max_attempts)
         return job_id, True
-
-    async def _order_task(self, session: AsyncSession, job_id: UUID, task_id: UUID) -> None:
-        order = task_service_pb2.CreateTaskRequest(
-            task_id=str(task_id),
-            type=TASK_TYPE,
-            subject=f"ingest_job:{job_id}",
-            max_attempts=self._max_attempts,
-        )
-        order.payload.update({"job_id": str(job_id)})
-        await outgoing.enqueue(
-            session, outbox, subject=order.subject, kind=CREATE_TASK, body=order.SerializeToString()
-        )
 
     async def GetIngestJob(
         self, request: ingest_service_pb2.GetIngestJobRequest, context: ServicerContext

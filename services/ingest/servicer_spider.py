@@ -6,27 +6,23 @@ import secrets
 from itertools import groupby
 from uuid import UUID
 
-from frontrow.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc
+from frontrow.ingest.v1 import ingest_service_pb2
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from libs.common.db import Database
 from libs.common.ids import uuid7
 from libs.common.interceptors.call import ServicerContext
 from libs.common.paging import decode_token, encode_token, page_size, within_budget
 from services.ingest import convert, repository_spider
-from services.ingest.errors import RequestIdReused, SpiderExists
-from services.ingest.sealing import Sealer
+from services.ingest.errors import KeyNotFound, RequestIdReused, SpiderExists, SpiderNotFound, TwoKeysWork
+from services.ingest.parts import Rpcs
 
 _KEY_ID_BYTES = 9
 _SECRET_BYTES = 32
+MAX_WORKING_KEYS = 2
 
 
-class SpiderRpcs(ingest_service_pb2_grpc.IngestServiceServicer):
+class SpiderRpcs(Rpcs):
     """Make and list spiders; the part of IngestService that administrators use."""
-
-    def __init__(self, database: Database, sealer: Sealer) -> None:
-        self._database = database
-        self._sealer = sealer
 
     async def CreateSpider(
         self, request: ingest_service_pb2.CreateSpiderRequest, context: ServicerContext
@@ -58,12 +54,56 @@ class SpiderRpcs(ingest_service_pb2_grpc.IngestServiceServicer):
             spider=convert.spider_message(row, keys), key_id=keys[-1].key_id, created=False
         )
 
-    async def _add_key(self, session: AsyncSession, spider_id: UUID) -> tuple[str, str]:
+    async def _add_key(self, session: AsyncSession, spider_id: UUID, request_id: str = "") -> tuple[str, str]:
         """Add a key and return its id and secret; the secret exists outside of its box here alone."""
         key_id = f"fk_{secrets.token_hex(_KEY_ID_BYTES)}"
         secret = secrets.token_urlsafe(_SECRET_BYTES)
-        await repository_spider.add_key(session, spider_id, key_id, self._sealer.seal(key_id, secret))
+        sealed = self._parts.sealer.seal(key_id, secret)
+        await repository_spider.add_key(session, spider_id, key_id, sealed, request_id)
         return key_id, secret
+
+    async def RotateSpiderKey(
+        self, request: ingest_service_pb2.RotateSpiderKeyRequest, context: ServicerContext
+    ) -> ingest_service_pb2.RotateSpiderKeyResponse:
+        """Give a spider another key beside the one that works."""
+        spider_id, secret = UUID(request.spider_id), ""
+        async with self._database.begin() as session:
+            # locked: two rotations at once must not make a third key
+            row = await repository_spider.get(session, spider_id, lock=True)
+            if row is None:
+                raise SpiderNotFound(f"no spider {request.spider_id}")
+            key_id = await repository_spider.key_of_request(session, spider_id, request.request_id)
+            created = key_id is None
+            if key_id is None:
+                await self._check_room(session, spider_id)
+                key_id, secret = await self._add_key(session, spider_id, request.request_id)
+            keys = await repository_spider.keys_of(session, [spider_id])
+        spider = convert.spider_message(row, keys)
+        return ingest_service_pb2.RotateSpiderKeyResponse(
+            spider=spider, key_id=key_id, secret=secret, created=created
+        )
+
+    async def _check_room(self, session: AsyncSession, spider_id: UUID) -> None:
+        keys = await repository_spider.keys_of(session, [spider_id])
+        working = [key.key_id for key in keys if key.revoked_at is None]
+        if len(working) >= MAX_WORKING_KEYS:
+            raise TwoKeysWork(
+                f"{MAX_WORKING_KEYS} keys of this spider work already: revoke the one it no longer uses",
+                key_ids=",".join(working),
+            )
+
+    async def RevokeSpiderKey(
+        self, request: ingest_service_pb2.RevokeSpiderKeyRequest, context: ServicerContext
+    ) -> ingest_service_pb2.RevokeSpiderKeyResponse:
+        """Let a key work no more; again changes nothing."""
+        async with self._database.begin() as session:
+            spider_id = await repository_spider.revoke(session, request.key_id)
+            if spider_id is None:
+                raise KeyNotFound(f"no key {request.key_id!r}")
+            row = await repository_spider.get(session, spider_id)
+            keys = await repository_spider.keys_of(session, [spider_id])
+        assert row is not None
+        return ingest_service_pb2.RevokeSpiderKeyResponse(spider=convert.spider_message(row, keys))
 
     async def ListSpiders(
         self, request: ingest_service_pb2.ListSpidersRequest, context: ServicerContext

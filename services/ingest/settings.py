@@ -30,3 +30,9 @@ class IngestSettings(BaseSettings):
         default=60.0, gt=0, le=86400, description="between purges of old nonces"
     )
     max_attempts: int = Field(default=3, ge=1, le=100, description="tries of a job before it is failed")
+    key_calls_per_second: float = Field(
+        default=200.0, gt=0, description="submissions of one key that a server takes, on average"
+    )
+    key_burst: int = Field(
+        default=1000, ge=1, description="submissions of one key that a server takes at once"
+    )

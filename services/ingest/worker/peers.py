@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import grpc
@@ -13,14 +12,13 @@ from frontrow.ingest.v1 import (
     ingest_work_service_pb2,
     ingest_work_service_pb2_grpc,
 )
-from frontrow.review.v1 import draft_pb2, intake_service_pb2, intake_service_pb2_grpc, media_pb2
+from frontrow.review.v1 import intake_service_pb2, intake_service_pb2_grpc, media_pb2
 from frontrow.worker import Infrastructure, Run
 
 from libs.common.client import error_info
+from services.ingest.intake import CALL_SECONDS, Found, IntakeChecks, runway_texts, street_texts
 
 T = TypeVar("T")
-
-CALL_SECONDS = 20.0
 
 # The peer or the way to it is in trouble, not the job.
 _OUTAGE = frozenset(
@@ -93,58 +91,20 @@ class IngestPeer:
         await _asked(self._stub.FinishJob(request, timeout=CALL_SECONDS))
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a dedupe check found: the job's own draft, a blocker, or nothing."""
-
-    own_draft_id: str = ""
-    blocker: ingest_job_pb2.Blocker | None = None
-
-
 class IntakePeer:
     """Review's IntakeService."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._stub = intake_service_pb2_grpc.IntakeServiceStub(channel)
+        self._checks = IntakeChecks(channel)
 
     async def check_source(self, job_id: str, gallery: gallery_pb2.Gallery) -> Found:
         """Look for the job's own draft, and for any draft that has the source key."""
-        request = intake_service_pb2.CheckSourceRequest(
-            job_id=job_id,
-            kind=draft_pb2.GalleryKind.ValueType(_KINDS[gallery.kind]),
-            source=gallery.source,
-            source_url=gallery.source_url,
-        )
-        answer = await _asked(self._stub.CheckSource(request, timeout=CALL_SECONDS))
-        if answer.verdict == intake_service_pb2.INTAKE_VERDICT_OWN_DRAFT:
-            return Found(own_draft_id=answer.draft.draft_id)
-        if answer.verdict == intake_service_pb2.INTAKE_VERDICT_SOURCE_EXISTS:
-            draft = answer.draft
-            blocker = ingest_job_pb2.Blocker(
-                kind=ingest_job_pb2.BLOCKER_KIND_DRAFT,
-                id=draft.draft_id,
-                status=draft_pb2.DraftStatus.Name(draft.status).removeprefix("DRAFT_STATUS_").lower(),
-                deleted=draft.deleted,
-                decided_by=draft.decided_by,
-                decision_reason=draft.reject_reason,
-            )
-            return Found(blocker=blocker)
-        return Found()
+        return await _asked(self._checks.check_source(job_id, gallery))
 
     async def find_official(self, job_id: str, gallery: gallery_pb2.Gallery) -> Found:
         """Look for a visible official row of the same key. Raises PeerRefused(UNKNOWN_BRAND)."""
-        request = intake_service_pb2.FindOfficialRequest(job_id=job_id)
-        if gallery.kind == gallery_pb2.GALLERY_KIND_RUNWAY:
-            request.runway.CopyFrom(_runway(gallery))
-        else:
-            request.street_snap.CopyFrom(_street(gallery))
-        answer = await _asked(self._stub.FindOfficial(request, timeout=CALL_SECONDS))
-        if answer.verdict == intake_service_pb2.INTAKE_VERDICT_OWN_DRAFT:
-            return Found(own_draft_id=answer.draft_id)
-        if answer.verdict == intake_service_pb2.INTAKE_VERDICT_OFFICIAL_EXISTS:
-            kind = ingest_job_pb2.BLOCKER_KIND_OFFICIAL
-            return Found(blocker=ingest_job_pb2.Blocker(kind=kind, id=answer.official_id))
-        return Found()
+        return await _asked(self._checks.find_official(job_id, gallery))
 
     async def reserve(self, job_id: str, items: Sequence[media_pb2.MediaItem]) -> set[str]:
         """Announce objects and return the keys of those that are stored already."""
@@ -172,29 +132,13 @@ class IntakePeer:
         }
         if gallery.kind == gallery_pb2.GALLERY_KIND_RUNWAY:
             runway = intake_service_pb2.CreateRunwayDraftRequest(
-                **common, runway=_runway(gallery), images=images
+                **common, runway=runway_texts(gallery), images=images
             )
             return (await _asked(self._stub.CreateRunwayDraft(runway, timeout=CALL_SECONDS))).draft_id
         street = intake_service_pb2.CreateStreetSnapDraftRequest(
-            **common, street_snap=_street(gallery), images=images
+            **common, street_snap=street_texts(gallery), images=images
         )
         return (await _asked(self._stub.CreateStreetSnapDraft(street, timeout=CALL_SECONDS))).draft_id
-
-
-_KINDS = {
-    gallery_pb2.GALLERY_KIND_RUNWAY: draft_pb2.GALLERY_KIND_RUNWAY,
-    gallery_pb2.GALLERY_KIND_STREET_SNAP: draft_pb2.GALLERY_KIND_STREET_SNAP,
-}
-
-
-def _runway(gallery: gallery_pb2.Gallery) -> intake_service_pb2.RunwayTexts:
-    return intake_service_pb2.RunwayTexts(
-        brand=gallery.brand, season_code=gallery.season_code, collection=gallery.collection
-    )
-
-
-def _street(gallery: gallery_pb2.Gallery) -> intake_service_pb2.StreetSnapTexts:
-    return intake_service_pb2.StreetSnapTexts(city=gallery.city, year=gallery.year, month=gallery.month)
 
 
 def conflict_of(refused: PeerRefused) -> ingest_job_pb2.Blocker:

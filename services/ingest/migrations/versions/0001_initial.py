@@ -101,8 +101,16 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         schema="ingest",
     )
-    op.create_index("jobs_by_source", "jobs", ["source", "source_url"], unique=False, schema="ingest")
+    op.create_index("jobs_by_source", "jobs", ["source", "id"], unique=False, schema="ingest")
     op.create_index("jobs_by_status", "jobs", ["status", "id"], unique=False, schema="ingest")
+    op.create_index(
+        "jobs_by_url",
+        "jobs",
+        ["source_url", "id"],
+        unique=False,
+        schema="ingest",
+        postgresql_where=sa.text("source_url <> ''"),
+    )
     op.create_index(
         "jobs_open",
         "jobs",
@@ -134,6 +142,7 @@ def upgrade() -> None:
         "spider_keys",
         sa.Column("key_id", sa.Text(), nullable=False),
         sa.Column("spider_id", sa.Uuid(), nullable=False),
+        sa.Column("request_id", sa.Text(), server_default=sa.text("''"), nullable=False),
         sa.Column("sealed_secret", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),
         sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
@@ -142,6 +151,14 @@ def upgrade() -> None:
         schema="ingest",
     )
     op.create_index("spider_keys_by_spider", "spider_keys", ["spider_id"], unique=False, schema="ingest")
+    op.create_index(
+        "uq_spider_keys_request_id",
+        "spider_keys",
+        ["spider_id", "request_id"],
+        unique=True,
+        schema="ingest",
+        postgresql_where=sa.text("request_id <> ''"),
+    )
     op.create_table(
         "job_images",
         sa.Column("job_id", sa.Uuid(), nullable=False),
@@ -168,6 +185,12 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_table("job_images", schema="ingest")
+    op.drop_index(
+        "uq_spider_keys_request_id",
+        table_name="spider_keys",
+        schema="ingest",
+        postgresql_where=sa.text("request_id <> ''"),
+    )
     op.drop_index("spider_keys_by_spider", table_name="spider_keys", schema="ingest")
     op.drop_table("spider_keys", schema="ingest")
     op.drop_index("nonces_by_time", table_name="nonces", schema="ingest")
@@ -181,6 +204,9 @@ def downgrade() -> None:
         table_name="jobs",
         schema="ingest",
         postgresql_where=sa.text("status IN ('pending', 'processing')"),
+    )
+    op.drop_index(
+        "jobs_by_url", table_name="jobs", schema="ingest", postgresql_where=sa.text("source_url <> ''")
     )
     op.drop_index("jobs_by_status", table_name="jobs", schema="ingest")
     op.drop_index("jobs_by_source", table_name="jobs", schema="ingest")

@@ -11,6 +11,7 @@ from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
 from google.protobuf.internal import containers as containers
+from google.protobuf.internal import enum_type_wrapper as enum_type_wrapper
 import builtins as builtins
 import sys
 import typing as typing
@@ -21,6 +22,64 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: descriptor.FileDescriptor
+
+class _DedupeLayer:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DedupeLayerEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_DedupeLayer.ValueType], builtins.type):
+    DESCRIPTOR: descriptor.EnumDescriptor
+    DEDUPE_LAYER_UNSPECIFIED: _DedupeLayer.ValueType  # 0
+    """Not set."""
+    DEDUPE_LAYER_TRANSPORT: _DedupeLayer.ValueType  # 1
+    """The same signed request twice."""
+    DEDUPE_LAYER_SOURCE: _DedupeLayer.ValueType  # 2
+    """The same article twice."""
+    DEDUPE_LAYER_CONTENT: _DedupeLayer.ValueType  # 3
+    """The same bytes twice."""
+    DEDUPE_LAYER_ENTITY: _DedupeLayer.ValueType  # 4
+    """The same show, or city and month, that is public already."""
+
+class DedupeLayer(_DedupeLayer, metaclass=_DedupeLayerEnumTypeWrapper):
+    """One of the four layers of dedupe."""
+
+DEDUPE_LAYER_UNSPECIFIED: DedupeLayer.ValueType  # 0
+"""Not set."""
+DEDUPE_LAYER_TRANSPORT: DedupeLayer.ValueType  # 1
+"""The same signed request twice."""
+DEDUPE_LAYER_SOURCE: DedupeLayer.ValueType  # 2
+"""The same article twice."""
+DEDUPE_LAYER_CONTENT: DedupeLayer.ValueType  # 3
+"""The same bytes twice."""
+DEDUPE_LAYER_ENTITY: DedupeLayer.ValueType  # 4
+"""The same show, or city and month, that is public already."""
+
+class _LayerVerdict:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _LayerVerdictEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_LayerVerdict.ValueType], builtins.type):
+    DESCRIPTOR: descriptor.EnumDescriptor
+    LAYER_VERDICT_UNSPECIFIED: _LayerVerdict.ValueType  # 0
+    """Not set."""
+    LAYER_VERDICT_PASSES: _LayerVerdict.ValueType  # 1
+    """It lets the article in."""
+    LAYER_VERDICT_BLOCKS: _LayerVerdict.ValueType  # 2
+    """It keeps the article out."""
+    LAYER_VERDICT_UNKNOWN: _LayerVerdict.ValueType  # 3
+    """It can't be told: the article's key texts are unknown here."""
+
+class LayerVerdict(_LayerVerdict, metaclass=_LayerVerdictEnumTypeWrapper):
+    """What a layer says."""
+
+LAYER_VERDICT_UNSPECIFIED: LayerVerdict.ValueType  # 0
+"""Not set."""
+LAYER_VERDICT_PASSES: LayerVerdict.ValueType  # 1
+"""It lets the article in."""
+LAYER_VERDICT_BLOCKS: LayerVerdict.ValueType  # 2
+"""It keeps the article out."""
+LAYER_VERDICT_UNKNOWN: LayerVerdict.ValueType  # 3
+"""It can't be told: the article's key texts are unknown here."""
 
 @typing.final
 class SubmitGalleryRequest(message.Message):
@@ -311,5 +370,363 @@ class ListSpidersResponse(message.Message):
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = typing.Literal["next_page_token", b"next_page_token", "spiders", b"spiders"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RotateSpiderKeyRequest(message.Message):
+    """Request of RotateSpiderKey."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    SPIDER_ID_FIELD_NUMBER: builtins.int
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    spider_id: builtins.str
+    """The spider. Set by the caller."""
+    request_id: builtins.str
+    """The caller's own id of this call, at most 128 characters. Empty: none. Set by the caller."""
+    def __init__(
+        self,
+        *,
+        spider_id: builtins.str = ...,
+        request_id: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["request_id", b"request_id", "spider_id", b"spider_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RotateSpiderKeyResponse(message.Message):
+    """Response of RotateSpiderKey."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    SPIDER_FIELD_NUMBER: builtins.int
+    KEY_ID_FIELD_NUMBER: builtins.int
+    SECRET_FIELD_NUMBER: builtins.int
+    CREATED_FIELD_NUMBER: builtins.int
+    key_id: builtins.str
+    """The new key's id. Set by the server."""
+    secret: builtins.str
+    """The new key's secret. Shown this once: empty when `request_id` was known. Set by the server."""
+    created: builtins.bool
+    """Whether this call made the key. Set by the server."""
+    @builtins.property
+    def spider(self) -> spider_pb2.Spider:
+        """The spider with all of its keys. Set by the server."""
+
+    def __init__(
+        self,
+        *,
+        spider: spider_pb2.Spider | None = ...,
+        key_id: builtins.str = ...,
+        secret: builtins.str = ...,
+        created: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["spider", b"spider"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["created", b"created", "key_id", b"key_id", "secret", b"secret", "spider", b"spider"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RevokeSpiderKeyRequest(message.Message):
+    """Request of RevokeSpiderKey."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    KEY_ID_FIELD_NUMBER: builtins.int
+    key_id: builtins.str
+    """The key. Set by the caller."""
+    def __init__(
+        self,
+        *,
+        key_id: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["key_id", b"key_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RevokeSpiderKeyResponse(message.Message):
+    """Response of RevokeSpiderKey."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    SPIDER_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def spider(self) -> spider_pb2.Spider:
+        """The spider with all of its keys. Set by the server."""
+
+    def __init__(
+        self,
+        *,
+        spider: spider_pb2.Spider | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["spider", b"spider"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["spider", b"spider"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RetryFilter(message.Message):
+    """Which jobs to run again; every condition that is set must hold."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    FAILURE_REASONS_FIELD_NUMBER: builtins.int
+    DONE_REASONS_FIELD_NUMBER: builtins.int
+    SOURCE_FIELD_NUMBER: builtins.int
+    CREATED_AFTER_FIELD_NUMBER: builtins.int
+    CREATED_BEFORE_FIELD_NUMBER: builtins.int
+    source: builtins.str
+    """Of this source, compared trimmed and lower-cased; empty: of any. Set by the caller."""
+    @builtins.property
+    def failure_reasons(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Failed for one of these reasons (UNKNOWN_BRAND, IMAGE_REJECTED …), at most 20. Set by the caller."""
+
+    @builtins.property
+    def done_reasons(self) -> containers.RepeatedScalarFieldContainer[ingest_job_pb2.DoneReason.ValueType]:
+        """Done for one of these reasons. Set by the caller."""
+
+    @builtins.property
+    def created_after(self) -> timestamp_pb2.Timestamp:
+        """Submitted at or after this time. Set by the caller."""
+
+    @builtins.property
+    def created_before(self) -> timestamp_pb2.Timestamp:
+        """Submitted before this time. Set by the caller."""
+
+    def __init__(
+        self,
+        *,
+        failure_reasons: abc.Iterable[builtins.str] | None = ...,
+        done_reasons: abc.Iterable[ingest_job_pb2.DoneReason.ValueType] | None = ...,
+        source: builtins.str = ...,
+        created_after: timestamp_pb2.Timestamp | None = ...,
+        created_before: timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["created_after", b"created_after", "created_before", b"created_before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["created_after", b"created_after", "created_before", b"created_before", "done_reasons", b"done_reasons", "failure_reasons", b"failure_reasons", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RetryIngestJobsRequest(message.Message):
+    """Request of RetryIngestJobs: ids or a filter, not both."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    JOB_IDS_FIELD_NUMBER: builtins.int
+    FILTER_FIELD_NUMBER: builtins.int
+    PAGE_SIZE_FIELD_NUMBER: builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    page_size: builtins.int
+    """With a filter, jobs to look at in this call: 0 means 50, more than 1,000 means 1,000. Set by the caller."""
+    page_token: builtins.str
+    """With a filter, where to go on: `next_page_token` of the call before. Set by the caller."""
+    @builtins.property
+    def job_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The jobs, at most 500. Set by the caller."""
+
+    @builtins.property
+    def filter(self) -> RetryFilter:
+        """Which jobs; needs `failure_reasons` or `done_reasons`. Set by the caller."""
+
+    def __init__(
+        self,
+        *,
+        job_ids: abc.Iterable[builtins.str] | None = ...,
+        filter: RetryFilter | None = ...,
+        page_size: builtins.int = ...,
+        page_token: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["filter", b"filter"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["filter", b"filter", "job_ids", b"job_ids", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RetrySkip(message.Message):
+    """A job that was not run again."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    JOB_ID_FIELD_NUMBER: builtins.int
+    REASON_FIELD_NUMBER: builtins.int
+    MESSAGE_FIELD_NUMBER: builtins.int
+    BLOCKER_FIELD_NUMBER: builtins.int
+    job_id: builtins.str
+    """The job. Set by the server."""
+    reason: builtins.str
+    """Why, a stable reason in capitals: JOB_NOT_FOUND, STILL_OPEN, OWN_DRAFT, STILL_BLOCKED. Set by the server."""
+    message: builtins.str
+    """The same in a sentence. Set by the server."""
+    @builtins.property
+    def blocker(self) -> ingest_job_pb2.Blocker:
+        """What still stands in the way, for STILL_BLOCKED. Set by the server."""
+
+    def __init__(
+        self,
+        *,
+        job_id: builtins.str = ...,
+        reason: builtins.str = ...,
+        message: builtins.str = ...,
+        blocker: ingest_job_pb2.Blocker | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["blocker", b"blocker"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["blocker", b"blocker", "job_id", b"job_id", "message", b"message", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class RetryIngestJobsResponse(message.Message):
+    """Response of RetryIngestJobs."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    RETRIED_JOB_IDS_FIELD_NUMBER: builtins.int
+    SKIPPED_FIELD_NUMBER: builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    next_page_token: builtins.str
+    """Token of the next page of the filter; empty on the last one. Set by the server."""
+    @builtins.property
+    def retried_job_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Jobs that are pending again. Set by the server."""
+
+    @builtins.property
+    def skipped(self) -> containers.RepeatedCompositeFieldContainer[RetrySkip]:
+        """Jobs that are as they were. Set by the server."""
+
+    def __init__(
+        self,
+        *,
+        retried_job_ids: abc.Iterable[builtins.str] | None = ...,
+        skipped: abc.Iterable[RetrySkip] | None = ...,
+        next_page_token: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["next_page_token", b"next_page_token", "retried_job_ids", b"retried_job_ids", "skipped", b"skipped"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ExplainedLayer(message.Message):
+    """What one layer makes of an article."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    LAYER_FIELD_NUMBER: builtins.int
+    VERDICT_FIELD_NUMBER: builtins.int
+    EXPLANATION_FIELD_NUMBER: builtins.int
+    BLOCKER_FIELD_NUMBER: builtins.int
+    ACTIONS_FIELD_NUMBER: builtins.int
+    layer: DedupeLayer.ValueType
+    """The layer. Set by the server."""
+    verdict: LayerVerdict.ValueType
+    """What it says now. Set by the server."""
+    explanation: builtins.str
+    """Why, in sentences. Set by the server."""
+    @builtins.property
+    def blocker(self) -> ingest_job_pb2.Blocker:
+        """What keeps the article out; unset unless it blocks. Set by the server."""
+
+    @builtins.property
+    def actions(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """What a person can do, one sentence each; empty when there is nothing to do. Set by the server."""
+
+    def __init__(
+        self,
+        *,
+        layer: DedupeLayer.ValueType = ...,
+        verdict: LayerVerdict.ValueType = ...,
+        explanation: builtins.str = ...,
+        blocker: ingest_job_pb2.Blocker | None = ...,
+        actions: abc.Iterable[builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["blocker", b"blocker"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["actions", b"actions", "blocker", b"blocker", "explanation", b"explanation", "layer", b"layer", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ExplainSourceRequest(message.Message):
+    """Request of ExplainSource."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: builtins.int
+    SOURCE_FIELD_NUMBER: builtins.int
+    SOURCE_URL_FIELD_NUMBER: builtins.int
+    kind: gallery_pb2.GalleryKind.ValueType
+    """The article's kind. Unspecified: kind and source of the newest job with this address. Set by the caller."""
+    source: builtins.str
+    """The site, normalised here; ignored when `kind` is unspecified. Set by the caller."""
+    source_url: builtins.str
+    """The article's address, normalised here; required. Set by the caller."""
+    def __init__(
+        self,
+        *,
+        kind: gallery_pb2.GalleryKind.ValueType = ...,
+        source: builtins.str = ...,
+        source_url: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["kind", b"kind", "source", b"source", "source_url", b"source_url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ExplainSourceResponse(message.Message):
+    """Response of ExplainSource."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: builtins.int
+    SOURCE_FIELD_NUMBER: builtins.int
+    SOURCE_URL_FIELD_NUMBER: builtins.int
+    WOULD_COME_IN_FIELD_NUMBER: builtins.int
+    LAYERS_FIELD_NUMBER: builtins.int
+    JOBS_FIELD_NUMBER: builtins.int
+    kind: gallery_pb2.GalleryKind.ValueType
+    """The kind that was looked at. Set by the server."""
+    source: builtins.str
+    """The normalised source that was looked at. Set by the server."""
+    source_url: builtins.str
+    """The normalised address. Set by the server."""
+    would_come_in: builtins.bool
+    """Whether a submission made now would come in, as far as can be told. Set by the server."""
+    @builtins.property
+    def layers(self) -> containers.RepeatedCompositeFieldContainer[ExplainedLayer]:
+        """What each layer says, in the order in which they are asked. Set by the server."""
+
+    @builtins.property
+    def jobs(self) -> containers.RepeatedCompositeFieldContainer[ingest_job_pb2.IngestJob]:
+        """The newest jobs with this address, of any kind and source, at most 20, without images. Set by the server."""
+
+    def __init__(
+        self,
+        *,
+        kind: gallery_pb2.GalleryKind.ValueType = ...,
+        source: builtins.str = ...,
+        source_url: builtins.str = ...,
+        would_come_in: builtins.bool = ...,
+        layers: abc.Iterable[ExplainedLayer] | None = ...,
+        jobs: abc.Iterable[ingest_job_pb2.IngestJob] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["jobs", b"jobs", "kind", b"kind", "layers", b"layers", "source", b"source", "source_url", b"source_url", "would_come_in", b"would_come_in"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

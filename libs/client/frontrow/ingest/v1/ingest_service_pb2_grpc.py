@@ -60,6 +60,26 @@ class IngestServiceStub:
                 request_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ListSpidersRequest.SerializeToString,
                 response_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ListSpidersResponse.FromString,
                 _registered_method=True)
+        self.RotateSpiderKey = channel.unary_unary(
+                '/frontrow.ingest.v1.IngestService/RotateSpiderKey',
+                request_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RotateSpiderKeyRequest.SerializeToString,
+                response_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RotateSpiderKeyResponse.FromString,
+                _registered_method=True)
+        self.RevokeSpiderKey = channel.unary_unary(
+                '/frontrow.ingest.v1.IngestService/RevokeSpiderKey',
+                request_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RevokeSpiderKeyRequest.SerializeToString,
+                response_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RevokeSpiderKeyResponse.FromString,
+                _registered_method=True)
+        self.RetryIngestJobs = channel.unary_unary(
+                '/frontrow.ingest.v1.IngestService/RetryIngestJobs',
+                request_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryIngestJobsRequest.SerializeToString,
+                response_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryIngestJobsResponse.FromString,
+                _registered_method=True)
+        self.ExplainSource = channel.unary_unary(
+                '/frontrow.ingest.v1.IngestService/ExplainSource',
+                request_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceRequest.SerializeToString,
+                response_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceResponse.FromString,
+                _registered_method=True)
 
 
 class IngestServiceServicer:
@@ -73,13 +93,14 @@ class IngestServiceServicer:
         64 of `[A-Za-z0-9_-]`) and `x-frontrow-signature` = lower-case hex
         HMAC-SHA256(secret, "v1\n" + full method + "\n" + timestamp + "\n" + nonce + "\n" + hex(sha256(request))),
         request being the serialised message before framing and compression. The window is ±300 s of the
-        database's clock.
+        database's clock. A malformed message is refused before any of that.
         Nonce, job and the order for its task are committed in one transaction, or none of them.
         Idempotent by `request_id` within one spider; never retried by a transport: sign again with a fresh nonce
         and the same `request_id`.
         Checked in this order: UNAUTHENTICATED UNKNOWN_KEY, BAD_SIGNATURE, CLOCK_SKEW (metadata `server_time`, Unix
-        seconds); ALREADY_EXISTS NONCE_REPLAYED, REQUEST_ID_REUSED (same id, other gallery). Then
-        INVALID_ARGUMENT for a field.
+        seconds); ALREADY_EXISTS NONCE_REPLAYED, REQUEST_ID_REUSED (same id, other gallery). Beside
+        these INVALID_ARGUMENT for a field, and RESOURCE_EXHAUSTED RATE_LIMITED with the pause to make, checked after
+        the signature.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -114,6 +135,40 @@ class IngestServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RotateSpiderKey(self, request, context):
+        """Give a spider another key beside the one it has; both work until one is revoked. For administrators.
+        Idempotent by `request_id`, but a repeat can't show the secret again. NOT_FOUND SPIDER_NOT_FOUND,
+        FAILED_PRECONDITION TWO_KEYS_WORK (revoke one first; metadata `key_ids`).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeSpiderKey(self, request, context):
+        """Let a key work no more, from the next call on. For administrators. Repeatable. NOT_FOUND KEY_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RetryIngestJobs(self, request, context):
+        """Run jobs again under new tasks: failed ones, and done ones that nothing stands in the way of any more (the
+        blocker, or the job's own draft, was purged or hidden). Images that were stored are not fetched again. Each
+        job is a transaction of its own; the others of the page are named with the reason why not. Asks review.
+        INVALID_ARGUMENT when neither ids nor a filter is given.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExplainSource(self, request, context):
+        """Say what each layer of dedupe makes of an article now, with ids, and what a person can do about it. Reads
+        only; asks review. NOT_FOUND ARTICLE_UNKNOWN when `kind` is left out and no job has the address.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_IngestServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -141,6 +196,26 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.ListSpiders,
                     request_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ListSpidersRequest.FromString,
                     response_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ListSpidersResponse.SerializeToString,
+            ),
+            'RotateSpiderKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.RotateSpiderKey,
+                    request_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RotateSpiderKeyRequest.FromString,
+                    response_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RotateSpiderKeyResponse.SerializeToString,
+            ),
+            'RevokeSpiderKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeSpiderKey,
+                    request_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RevokeSpiderKeyRequest.FromString,
+                    response_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RevokeSpiderKeyResponse.SerializeToString,
+            ),
+            'RetryIngestJobs': grpc.unary_unary_rpc_method_handler(
+                    servicer.RetryIngestJobs,
+                    request_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryIngestJobsRequest.FromString,
+                    response_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryIngestJobsResponse.SerializeToString,
+            ),
+            'ExplainSource': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainSource,
+                    request_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceRequest.FromString,
+                    response_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -279,6 +354,114 @@ class IngestService:
             '/frontrow.ingest.v1.IngestService/ListSpiders',
             frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ListSpidersRequest.SerializeToString,
             frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ListSpidersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RotateSpiderKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.ingest.v1.IngestService/RotateSpiderKey',
+            frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RotateSpiderKeyRequest.SerializeToString,
+            frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RotateSpiderKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevokeSpiderKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.ingest.v1.IngestService/RevokeSpiderKey',
+            frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RevokeSpiderKeyRequest.SerializeToString,
+            frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RevokeSpiderKeyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RetryIngestJobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.ingest.v1.IngestService/RetryIngestJobs',
+            frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryIngestJobsRequest.SerializeToString,
+            frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.RetryIngestJobsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainSource(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.ingest.v1.IngestService/ExplainSource',
+            frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceRequest.SerializeToString,
+            frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -40,13 +40,14 @@ class IngestServiceStub:
     64 of `[A-Za-z0-9_-]`) and `x-frontrow-signature` = lower-case hex
     HMAC-SHA256(secret, "v1\\n" + full method + "\\n" + timestamp + "\\n" + nonce + "\\n" + hex(sha256(request))),
     request being the serialised message before framing and compression. The window is ±300 s of the
-    database's clock.
+    database's clock. A malformed message is refused before any of that.
     Nonce, job and the order for its task are committed in one transaction, or none of them.
     Idempotent by `request_id` within one spider; never retried by a transport: sign again with a fresh nonce
     and the same `request_id`.
     Checked in this order: UNAUTHENTICATED UNKNOWN_KEY, BAD_SIGNATURE, CLOCK_SKEW (metadata `server_time`, Unix
-    seconds); ALREADY_EXISTS NONCE_REPLAYED, REQUEST_ID_REUSED (same id, other gallery). Then
-    INVALID_ARGUMENT for a field.
+    seconds); ALREADY_EXISTS NONCE_REPLAYED, REQUEST_ID_REUSED (same id, other gallery). Beside
+    these INVALID_ARGUMENT for a field, and RESOURCE_EXHAUSTED RATE_LIMITED with the pause to make, checked after
+    the signature.
     """
     GetIngestJob: grpc.UnaryUnaryMultiCallable[ingest_service_pb2.GetIngestJobRequest, ingest_service_pb2.GetIngestJobResponse]
     """Read one job with each image's outcome. NOT_FOUND JOB_NOT_FOUND."""
@@ -58,6 +59,23 @@ class IngestServiceStub:
     """
     ListSpiders: grpc.UnaryUnaryMultiCallable[ingest_service_pb2.ListSpidersRequest, ingest_service_pb2.ListSpidersResponse]
     """List spiders by name with their keys, never their secrets. For administrators."""
+    RotateSpiderKey: grpc.UnaryUnaryMultiCallable[ingest_service_pb2.RotateSpiderKeyRequest, ingest_service_pb2.RotateSpiderKeyResponse]
+    """Give a spider another key beside the one it has; both work until one is revoked. For administrators.
+    Idempotent by `request_id`, but a repeat can't show the secret again. NOT_FOUND SPIDER_NOT_FOUND,
+    FAILED_PRECONDITION TWO_KEYS_WORK (revoke one first; metadata `key_ids`).
+    """
+    RevokeSpiderKey: grpc.UnaryUnaryMultiCallable[ingest_service_pb2.RevokeSpiderKeyRequest, ingest_service_pb2.RevokeSpiderKeyResponse]
+    """Let a key work no more, from the next call on. For administrators. Repeatable. NOT_FOUND KEY_NOT_FOUND."""
+    RetryIngestJobs: grpc.UnaryUnaryMultiCallable[ingest_service_pb2.RetryIngestJobsRequest, ingest_service_pb2.RetryIngestJobsResponse]
+    """Run jobs again under new tasks: failed ones, and done ones that nothing stands in the way of any more (the
+    blocker, or the job's own draft, was purged or hidden). Images that were stored are not fetched again. Each
+    job is a transaction of its own; the others of the page are named with the reason why not. Asks review.
+    INVALID_ARGUMENT when neither ids nor a filter is given.
+    """
+    ExplainSource: grpc.UnaryUnaryMultiCallable[ingest_service_pb2.ExplainSourceRequest, ingest_service_pb2.ExplainSourceResponse]
+    """Say what each layer of dedupe makes of an article now, with ids, and what a person can do about it. Reads
+    only; asks review. NOT_FOUND ARTICLE_UNKNOWN when `kind` is left out and no job has the address.
+    """
 
 @typing.type_check_only
 class IngestServiceAsyncStub(IngestServiceStub):
@@ -71,13 +89,14 @@ class IngestServiceAsyncStub(IngestServiceStub):
     64 of `[A-Za-z0-9_-]`) and `x-frontrow-signature` = lower-case hex
     HMAC-SHA256(secret, "v1\\n" + full method + "\\n" + timestamp + "\\n" + nonce + "\\n" + hex(sha256(request))),
     request being the serialised message before framing and compression. The window is ±300 s of the
-    database's clock.
+    database's clock. A malformed message is refused before any of that.
     Nonce, job and the order for its task are committed in one transaction, or none of them.
     Idempotent by `request_id` within one spider; never retried by a transport: sign again with a fresh nonce
     and the same `request_id`.
     Checked in this order: UNAUTHENTICATED UNKNOWN_KEY, BAD_SIGNATURE, CLOCK_SKEW (metadata `server_time`, Unix
-    seconds); ALREADY_EXISTS NONCE_REPLAYED, REQUEST_ID_REUSED (same id, other gallery). Then
-    INVALID_ARGUMENT for a field.
+    seconds); ALREADY_EXISTS NONCE_REPLAYED, REQUEST_ID_REUSED (same id, other gallery). Beside
+    these INVALID_ARGUMENT for a field, and RESOURCE_EXHAUSTED RATE_LIMITED with the pause to make, checked after
+    the signature.
     """
     GetIngestJob: aio.UnaryUnaryMultiCallable[ingest_service_pb2.GetIngestJobRequest, ingest_service_pb2.GetIngestJobResponse]  # type: ignore[assignment]
     """Read one job with each image's outcome. NOT_FOUND JOB_NOT_FOUND."""
@@ -89,6 +108,23 @@ class IngestServiceAsyncStub(IngestServiceStub):
     """
     ListSpiders: aio.UnaryUnaryMultiCallable[ingest_service_pb2.ListSpidersRequest, ingest_service_pb2.ListSpidersResponse]  # type: ignore[assignment]
     """List spiders by name with their keys, never their secrets. For administrators."""
+    RotateSpiderKey: aio.UnaryUnaryMultiCallable[ingest_service_pb2.RotateSpiderKeyRequest, ingest_service_pb2.RotateSpiderKeyResponse]  # type: ignore[assignment]
+    """Give a spider another key beside the one it has; both work until one is revoked. For administrators.
+    Idempotent by `request_id`, but a repeat can't show the secret again. NOT_FOUND SPIDER_NOT_FOUND,
+    FAILED_PRECONDITION TWO_KEYS_WORK (revoke one first; metadata `key_ids`).
+    """
+    RevokeSpiderKey: aio.UnaryUnaryMultiCallable[ingest_service_pb2.RevokeSpiderKeyRequest, ingest_service_pb2.RevokeSpiderKeyResponse]  # type: ignore[assignment]
+    """Let a key work no more, from the next call on. For administrators. Repeatable. NOT_FOUND KEY_NOT_FOUND."""
+    RetryIngestJobs: aio.UnaryUnaryMultiCallable[ingest_service_pb2.RetryIngestJobsRequest, ingest_service_pb2.RetryIngestJobsResponse]  # type: ignore[assignment]
+    """Run jobs again under new tasks: failed ones, and done ones that nothing stands in the way of any more (the
+    blocker, or the job's own draft, was purged or hidden). Images that were stored are not fetched again. Each
+    job is a transaction of its own; the others of the page are named with the reason why not. Asks review.
+    INVALID_ARGUMENT when neither ids nor a filter is given.
+    """
+    ExplainSource: aio.UnaryUnaryMultiCallable[ingest_service_pb2.ExplainSourceRequest, ingest_service_pb2.ExplainSourceResponse]  # type: ignore[assignment]
+    """Say what each layer of dedupe makes of an article now, with ids, and what a person can do about it. Reads
+    only; asks review. NOT_FOUND ARTICLE_UNKNOWN when `kind` is left out and no job has the address.
+    """
 
 class IngestServiceServicer(metaclass=abc_1.ABCMeta):
     """Takes galleries from spiders, and tells what became of them."""
@@ -105,13 +141,14 @@ class IngestServiceServicer(metaclass=abc_1.ABCMeta):
         64 of `[A-Za-z0-9_-]`) and `x-frontrow-signature` = lower-case hex
         HMAC-SHA256(secret, "v1\\n" + full method + "\\n" + timestamp + "\\n" + nonce + "\\n" + hex(sha256(request))),
         request being the serialised message before framing and compression. The window is ±300 s of the
-        database's clock.
+        database's clock. A malformed message is refused before any of that.
         Nonce, job and the order for its task are committed in one transaction, or none of them.
         Idempotent by `request_id` within one spider; never retried by a transport: sign again with a fresh nonce
         and the same `request_id`.
         Checked in this order: UNAUTHENTICATED UNKNOWN_KEY, BAD_SIGNATURE, CLOCK_SKEW (metadata `server_time`, Unix
-        seconds); ALREADY_EXISTS NONCE_REPLAYED, REQUEST_ID_REUSED (same id, other gallery). Then
-        INVALID_ARGUMENT for a field.
+        seconds); ALREADY_EXISTS NONCE_REPLAYED, REQUEST_ID_REUSED (same id, other gallery). Beside
+        these INVALID_ARGUMENT for a field, and RESOURCE_EXHAUSTED RATE_LIMITED with the pause to make, checked after
+        the signature.
         """
 
     @abc_1.abstractmethod
@@ -147,5 +184,46 @@ class IngestServiceServicer(metaclass=abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[ingest_service_pb2.ListSpidersResponse, abc.Awaitable[ingest_service_pb2.ListSpidersResponse]]:
         """List spiders by name with their keys, never their secrets. For administrators."""
+
+    @abc_1.abstractmethod
+    def RotateSpiderKey(
+        self,
+        request: ingest_service_pb2.RotateSpiderKeyRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[ingest_service_pb2.RotateSpiderKeyResponse, abc.Awaitable[ingest_service_pb2.RotateSpiderKeyResponse]]:
+        """Give a spider another key beside the one it has; both work until one is revoked. For administrators.
+        Idempotent by `request_id`, but a repeat can't show the secret again. NOT_FOUND SPIDER_NOT_FOUND,
+        FAILED_PRECONDITION TWO_KEYS_WORK (revoke one first; metadata `key_ids`).
+        """
+
+    @abc_1.abstractmethod
+    def RevokeSpiderKey(
+        self,
+        request: ingest_service_pb2.RevokeSpiderKeyRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[ingest_service_pb2.RevokeSpiderKeyResponse, abc.Awaitable[ingest_service_pb2.RevokeSpiderKeyResponse]]:
+        """Let a key work no more, from the next call on. For administrators. Repeatable. NOT_FOUND KEY_NOT_FOUND."""
+
+    @abc_1.abstractmethod
+    def RetryIngestJobs(
+        self,
+        request: ingest_service_pb2.RetryIngestJobsRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[ingest_service_pb2.RetryIngestJobsResponse, abc.Awaitable[ingest_service_pb2.RetryIngestJobsResponse]]:
+        """Run jobs again under new tasks: failed ones, and done ones that nothing stands in the way of any more (the
+        blocker, or the job's own draft, was purged or hidden). Images that were stored are not fetched again. Each
+        job is a transaction of its own; the others of the page are named with the reason why not. Asks review.
+        INVALID_ARGUMENT when neither ids nor a filter is given.
+        """
+
+    @abc_1.abstractmethod
+    def ExplainSource(
+        self,
+        request: ingest_service_pb2.ExplainSourceRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[ingest_service_pb2.ExplainSourceResponse, abc.Awaitable[ingest_service_pb2.ExplainSourceResponse]]:
+        """Say what each layer of dedupe makes of an article now, with ids, and what a person can do about it. Reads
+        only; asks review. NOT_FOUND ARTICLE_UNKNOWN when `kind` is left out and no job has the address.
+        """
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...

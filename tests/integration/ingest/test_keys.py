@@ -1,0 +1,141 @@
+"""Spiders' keys: rotation, revocation, and how many calls a key may make."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+from frontrow.client.signing import METHOD, signature
+from frontrow.ingest.v1 import ingest_service_pb2
+
+from libs.common.client import error_info
+from services.ingest.budget import KeyBudgets
+from services.ingest.errors import RateLimited
+from services.ingest.mount import mount
+from tests.conftest import Serve
+from tests.integration.ingest.conftest import Ingest, common_settings, gallery, ingest_settings
+
+Rotate = ingest_service_pb2.RotateSpiderKeyRequest
+Revoke = ingest_service_pb2.RevokeSpiderKeyRequest
+
+
+def submission(url: str = "https://k.example/a") -> ingest_service_pb2.SubmitGalleryRequest:
+    return ingest_service_pb2.SubmitGalleryRequest(gallery=gallery(url=url))
+
+
+async def reason(awaitable: object) -> str:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await awaitable  # type: ignore[misc]
+    return error_info(caught.value).reason
+
+
+async def test_both_keys_work_during_a_rotation_and_the_revoked_one_no_more(ingest: Ingest) -> None:
+    old = (ingest.key_id, ingest.secret)
+    rotated = await ingest.stub.RotateSpiderKey(Rotate(spider_id=ingest.spider_id))
+    new = (rotated.key_id, rotated.secret)
+    for ingest.key_id, ingest.secret in (old, new):
+        assert (await ingest.call(submission())).accepted
+    revoked = await ingest.stub.RevokeSpiderKey(Revoke(key_id=old[0]))
+    again = await ingest.stub.RevokeSpiderKey(Revoke(key_id=old[0]))
+    assert revoked == again
+    assert [key.HasField("revoke_time") for key in revoked.spider.keys] == [False, True]
+    ingest.key_id, ingest.secret = old
+    assert await reason(ingest.call(submission())) == "UNKNOWN_KEY"
+    ingest.key_id, ingest.secret = new
+    assert (await ingest.call(submission())).accepted
+
+
+async def test_a_nonce_used_under_one_key_is_a_replay_under_the_other(ingest: Ingest) -> None:
+    request = submission()
+    raw, stamp, nonce = request.SerializeToString(), "", "0123456789abcdef"
+    rotated = await ingest.stub.RotateSpiderKey(Rotate(spider_id=ingest.spider_id))
+
+    def metadata(key_id: str, secret: str) -> tuple[tuple[str, str], ...]:
+        signed = signature(secret, method=METHOD, timestamp=stamp, nonce=nonce, request=raw)
+        return (
+            ("x-frontrow-key-id", key_id),
+            ("x-frontrow-timestamp", stamp),
+            ("x-frontrow-nonce", nonce),
+            ("x-frontrow-signature", signed),
+        )
+
+    stamp = str(int(time.time()))
+    await ingest.call(request, metadata(ingest.key_id, ingest.secret))
+    assert await reason(ingest.call(request, metadata(rotated.key_id, rotated.secret))) == "NONCE_REPLAYED"
+
+
+async def test_a_third_working_key_is_refused_however_many_ask_at_once(ingest: Ingest) -> None:
+    calls = [ingest.stub.RotateSpiderKey(Rotate(spider_id=ingest.spider_id)) for _ in range(6)]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    made = [answer for answer in answers if not isinstance(answer, BaseException)]
+    assert len(made) == 1
+    assert await reason(ingest.stub.RotateSpiderKey(Rotate(spider_id=ingest.spider_id))) == "TWO_KEYS_WORK"
+    await ingest.stub.RevokeSpiderKey(Revoke(key_id=ingest.key_id))
+    assert (await ingest.stub.RotateSpiderKey(Rotate(spider_id=ingest.spider_id))).created
+
+
+async def test_a_rotation_repeated_under_its_request_id_makes_no_second_key(ingest: Ingest) -> None:
+    request = Rotate(spider_id=ingest.spider_id, request_id="rotate-1")
+    first = await ingest.stub.RotateSpiderKey(request)
+    again = await ingest.stub.RotateSpiderKey(request)
+    assert (first.created, bool(first.secret)) == (True, True)
+    assert (again.created, again.secret, again.key_id) == (False, "", first.key_id)
+    assert len(again.spider.keys) == 2
+
+
+async def test_unknown_spiders_and_keys_are_named_as_such(ingest: Ingest) -> None:
+    nobody = "01890000-0000-7000-8000-000000000000"
+    assert await reason(ingest.stub.RotateSpiderKey(Rotate(spider_id=nobody))) == "SPIDER_NOT_FOUND"
+    assert await reason(ingest.stub.RevokeSpiderKey(Revoke(key_id="fk_none"))) == "KEY_NOT_FOUND"
+
+
+@pytest.fixture
+async def slow_lane(serve: Serve, database_url: str, request: pytest.FixtureRequest) -> AsyncIterator[Ingest]:
+    common = common_settings(database_url, task_address="127.0.0.1:9")
+    settings = ingest_settings(key_calls_per_second=0.5, key_burst=3)
+    found = Ingest(await serve("ingest", await mount(settings, common)))
+    await found.make_spider(request.node.name[:64])
+    yield found
+    await found.channel.close()
+
+
+async def test_a_key_beyond_its_budget_is_told_when_to_come_back_and_others_are_not_touched(
+    slow_lane: Ingest,
+) -> None:
+    for _ in range(3):
+        await slow_lane.call(submission())
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await slow_lane.call(submission())
+    found = error_info(caught.value)
+    assert (found.code, found.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "RATE_LIMITED")
+    assert found.retry_delay_seconds is not None
+    assert 0 < found.retry_delay_seconds <= 2
+    async with slow_lane.client() as client:  # waits as it is told, and gets in
+        assert (await client.submit(gallery())).accepted
+    await slow_lane.make_spider(f"other {slow_lane.spider_id}")
+    assert (await slow_lane.call(submission())).accepted
+
+
+async def test_a_wrong_signature_spends_nothing_of_the_keys_budget(slow_lane: Ingest) -> None:
+    secret, slow_lane.secret = slow_lane.secret, "wrong"
+    for _ in range(6):
+        assert await reason(slow_lane.call(submission())) == "BAD_SIGNATURE"
+    slow_lane.secret = secret
+    assert (await slow_lane.call(submission())).accepted
+
+
+def test_a_budget_fills_up_again_and_never_beyond_its_burst() -> None:
+    budgets = KeyBudgets(per_second=2, burst=2)
+    budgets.spend("a", now=0)
+    budgets.spend("a", now=0)
+    with pytest.raises(RateLimited) as refused:
+        budgets.spend("a", now=0.1)
+    assert refused.value.retry_delay_seconds == pytest.approx(0.4)
+    budgets.spend("a", now=0.5)
+    budgets.spend("a", now=1000)
+    budgets.spend("a", now=1000)
+    with pytest.raises(RateLimited):
+        budgets.spend("a", now=1000)
