@@ -7,28 +7,27 @@ on the drafts alone, so the order in which they were approved can't matter.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Subquery,
+    String,
+    Table,
     Text,
     and_,
     case,
     cast,
     column,
     delete,
-    exists,
     func,
     insert,
     literal,
-    or_,
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, BIGINT, BOOLEAN
+from sqlalchemy.dialects.postgresql import ARRAY, BIGINT, BOOLEAN, INTEGER
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -36,6 +35,7 @@ from services.review.keys import PromotionKey, RunwayKey
 from services.review.models import RUNWAY, STREET, GalleryTables
 from services.review.models_vocabulary import brands, cities, seasons
 from services.review.states import Status
+from services.review.union import Shown, Sibling, Union, union_of
 
 
 @dataclass(frozen=True)
@@ -109,15 +109,10 @@ def _has_key(tables: GalleryTables, key: PromotionKey) -> ColumnElement[bool]:
 
 
 async def find_official(session: AsyncSession, key: PromotionKey) -> Any:
-    """Return (id, title, is_hidden) of the key's official row, or None."""
+    """Return the key's official row, hidden or not, or None."""
     officials = tables_of(key).officials
-    query = select(officials.c.id, officials.c.title, officials.c.is_hidden).where(_is_row_of(key))
-    return (await session.execute(query)).one_or_none()
-
-
-def _is_row_of(key: PromotionKey) -> ColumnElement[bool]:
-    officials = tables_of(key).officials
-    return and_(*(officials.c[name] == value for name, value in key.columns().items()))
+    here = and_(*(officials.c[name] == value for name, value in key.columns().items()))
+    return (await session.execute(select(officials).where(here))).one_or_none()
 
 
 async def recompute_all(
@@ -133,107 +128,104 @@ async def recompute(session: AsyncSession, key: PromotionKey) -> Official | None
     Without approved drafts the row is emptied and hidden and keeps its id.
     """
     tables = tables_of(key)
-    drafts = tables.drafts.c
-    first = (
-        await session.execute(
-            select(tables.drafts).where(counts(tables), _has_key(tables, key)).order_by(drafts.id).limit(1)
-        )
-    ).one_or_none()
+    wanted = await _union(session, tables, key)
     known = await find_official(session, key)
-    if first is None:
+    if wanted is None:
         if known is not None and not known.is_hidden:
-            await _hide(session, tables, known.id)
+            await _fit_images(session, tables, known.id, ())
+            await _describe(session, tables, known.id, _facts(tables, Union("", "", None, ()), hidden=True))
         return Official(known.id, published=False) if known is not None else None
-    official_id = known.id if known is not None else await _create(session, tables, key)
-    await _fit_images(session, tables, key, official_id)
-    await _describe(session, tables, official_id, first)
-    return Official(official_id, published=known is None or known.is_hidden)
+    row = known if known is not None else await _create(session, tables, key)
+    facts = _facts(tables, wanted, hidden=False)
+    differs = any(getattr(row, name) != value for name, value in facts.items())
+    if await _fit_images(session, tables, row.id, wanted.images) or differs:
+        await _describe(session, tables, row.id, facts)
+    return Official(row.id, published=known is None or known.is_hidden)
 
 
-async def _create(session: AsyncSession, tables: GalleryTables, key: PromotionKey) -> int:
+async def _union(session: AsyncSession, tables: GalleryTables, key: PromotionKey) -> Union | None:
+    drafts, images = tables.drafts.c, tables.draft_images.c
+    collection = drafts.collection_name if tables is RUNWAY else literal("")
+    query = (
+        select(drafts.id, drafts.title, drafts.cover_media_id, collection)
+        .where(counts(tables), _has_key(tables, key))
+        .order_by(drafts.id)
+    )
+    siblings = [Sibling(*row) for row in await session.execute(query)]
+    if not siblings:
+        return None
+    ids = cast([sibling.draft_id for sibling in siblings], ARRAY(BIGINT))
+    shown = (
+        select(images.media_id, images.caption, images.draft_id)
+        .where(images.draft_id == func.any(ids), ~images.hidden)
+        .order_by(images.draft_id, images.position)
+    )
+    return union_of(siblings, [Shown(*row) for row in await session.execute(shown)])
+
+
+async def _create(session: AsyncSession, tables: GalleryTables, key: PromotionKey) -> Any:
     # The lock of the key makes a conflict impossible; the constraint is the backstop for whoever forgot it.
     statement = (
         upsert(tables.officials)
         .values(**key.columns())
         .on_conflict_do_update(constraint=tables.key_constraint, set_={"updated_at": func.now()})
-        .returning(tables.officials.c.id)
+        .returning(tables.officials)
     )
-    return int((await session.execute(statement)).scalar_one())
-
-
-async def _hide(session: AsyncSession, tables: GalleryTables, official_id: int) -> None:
-    await session.execute(
-        delete(tables.official_images).where(tables.official_images.c.official_id == official_id)
-    )
-    await session.execute(
-        update(tables.officials)
-        .where(tables.officials.c.id == official_id)
-        .values(is_hidden=True, image_count=0, cover_media_id=None, updated_at=func.now())
-    )
-
-
-def _wanted(tables: GalleryTables, key: PromotionKey) -> Subquery:
-    """Return the union: each image once, at its first place by draft id and position."""
-    images = tables.draft_images.c
-    order = (images.draft_id, images.position)
-    every = (
-        select(
-            images.media_id,
-            images.caption,
-            images.draft_id,
-            images.position.label("place"),
-            func.row_number().over(partition_by=images.media_id, order_by=order).label("copy"),
-        )
-        .join(tables.drafts, tables.drafts.c.id == images.draft_id)
-        .where(counts(tables), _has_key(tables, key), ~images.hidden)
-        .subquery("every")
-    )
-    position = func.row_number().over(order_by=(every.c.draft_id, every.c.place)).label("position")
-    return (
-        select(every.c.media_id, every.c.caption, every.c.draft_id, position)
-        .where(every.c.copy == 1)
-        .subquery("wanted")
-    )
+    return (await session.execute(statement)).one()
 
 
 async def _fit_images(
-    session: AsyncSession, tables: GalleryTables, key: PromotionKey, official_id: int
+    session: AsyncSession, tables: GalleryTables, official_id: int, wanted: Sequence[Shown]
+) -> bool:
+    """Make the official images the wanted ones, touching only the rows that differ; tell whether any did."""
+    images = tables.official_images
+    columns = (images.c.id, images.c.position, images.c.media_id, images.c.caption, images.c.draft_id)
+    rows = await session.execute(select(*columns).where(images.c.official_id == official_id))
+    there = {row_id: (position, Shown(*shown)) for row_id, position, *shown in rows}
+    missing = set(enumerate(wanted))
+    wrong = [row_id for row_id, placed in there.items() if placed not in missing]
+    if wrong:
+        await session.execute(delete(images).where(images.c.id == func.any(cast(wrong, ARRAY(BIGINT)))))
+    missing -= set(there.values())
+    if missing:
+        await _insert_images(session, images, official_id, sorted(missing, key=lambda placed: placed[0]))
+    return bool(wrong or missing)
+
+
+async def _insert_images(
+    session: AsyncSession, images: Table, official_id: int, placed: Sequence[tuple[int, Shown]]
 ) -> None:
-    """Replace the official images by the union, touching only what differs."""
-    wanted, images = _wanted(tables, key), tables.official_images
-    same = [images.c[name] == wanted.c[name] for name in ("media_id", "position", "caption", "draft_id")]
-    await session.execute(
-        delete(images).where(images.c.official_id == official_id, ~exists(select(1).where(*same)))
-    )
-    # what is left is right, so that a row is missing exactly when its image is
-    present = exists(
-        select(1).where(images.c.official_id == official_id, images.c.media_id == wanted.c.media_id)
-    )
-    columns = [wanted.c.position, wanted.c.media_id, wanted.c.caption, wanted.c.draft_id]
-    await session.execute(
-        insert(images).from_select(
-            ["official_id", "position", "media_id", "caption", "draft_id"],
-            select(literal(official_id), *columns).where(~present),
-        )
-    )
-
-
-async def _describe(session: AsyncSession, tables: GalleryTables, official_id: int, first: Any) -> None:
-    """Set title, cover and count: title and cover are the first sibling's by draft id."""
-    officials, images = tables.officials, tables.official_images
-    of_this = images.c.official_id == official_id
-    # The chosen cover while it shows, else the first image, which is the first sibling's own.
-    chosen = func.coalesce(images.c.media_id == first.cover_media_id, False)
-    cover = select(images.c.media_id).where(of_this).order_by(chosen.desc(), images.c.position).limit(1)
-    facts: dict[str, Any] = {
-        "title": first.title,
-        "cover_media_id": cover.scalar_subquery(),
-        "image_count": select(func.count()).select_from(images).where(of_this).scalar_subquery(),
-        "is_hidden": False,
+    columns = {
+        "position": ([position for position, _ in placed], INTEGER),
+        "media_id": ([shown.media_id for _, shown in placed], BIGINT),
+        "caption": ([shown.caption for _, shown in placed], String),
+        "draft_id": ([shown.draft_id for _, shown in placed], BIGINT),
     }
-    if tables is RUNWAY:
-        facts["collection"] = first.collection_name
-    changed = or_(*(officials.c[name].is_distinct_from(value) for name, value in facts.items()))
+    arrays: list[ColumnElement[Any]] = [cast(values, ARRAY(kind)) for values, kind in columns.values()]
+    new = func.unnest(*arrays).table_valued(*(column(name, kind) for name, (_, kind) in columns.items()))
+    new = new.render_derived(name="new")
+    rows = select(literal(official_id), *(new.c[name] for name in columns))
+    await session.execute(insert(images).from_select(["official_id", *columns], rows))
+
+
+def _facts(tables: GalleryTables, wanted: Union, *, hidden: bool) -> dict[str, object]:
+    """Return the columns that describe the row; a hidden one keeps its title for those who look it up."""
+    facts: dict[str, object] = {
+        "cover_media_id": wanted.cover_media_id,
+        "image_count": len(wanted.images),
+        "is_hidden": hidden,
+    }
+    if not hidden:
+        facts["title"] = wanted.title
+    if not hidden and tables is RUNWAY:
+        facts["collection"] = wanted.collection
+    return facts
+
+
+async def _describe(
+    session: AsyncSession, tables: GalleryTables, official_id: int, facts: Mapping[str, object]
+) -> None:
+    officials = tables.officials
     await session.execute(
-        update(officials).where(officials.c.id == official_id, changed).values(**facts, updated_at=func.now())
+        update(officials).where(officials.c.id == official_id).values(**facts, updated_at=func.now())
     )
