@@ -8,15 +8,18 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
+import structlog
 
-from services.asr.media import ffmpeg
+from services.asr.media import ffmpeg, smart
 from services.asr.media.audio import KEEP_TIME
 from services.asr.media.canonical import ENCODE_AUDIO, ENCODE_VIDEO
 from services.asr.media.errors import SpanOutside
-from services.asr.media.probe import OPEN_OPTIONS, Media
+from services.asr.media.formats import OPEN_OPTIONS
+from services.asr.media.probe import Media
+from services.asr.media.seek import two_stage
 
-# Decoding starts this long before the cut, so that a seek that lands late can't hit the cut itself.
-_RUN_UP_SECONDS = 15
+log = structlog.get_logger(__name__)
+
 # Offsets are whole milliseconds while frames are not: frame 1 of 30 fps is named 33 though it shows at 33.3.
 _ROUNDING = Fraction(1, 2000)
 # The reorder window of B-frames is shorter than this.
@@ -46,28 +49,35 @@ async def cut(
     end_ms: int,
     *,
     media: Media,
+    encode_all: bool = False,
     timeout_seconds: float = 1800.0,
     on_progress: ffmpeg.Progress | None = None,
 ) -> Cut:
-    """Write `[start_ms, end_ms)` of the canonical file to `out` (.mp4), encoded again.
+    """Write `[start_ms, end_ms)` of the canonical file to `out` (.mp4).
 
-    A start before zero is zero, an end past the recording is its end.
+    A start before zero is zero, an end past the recording is its end. Whole groups of frames are copied where
+    that can be done, the rest is encoded again.
 
     Args:
         media: the facts of `canonical`.
+        encode_all: encode every frame, even those that could be copied.
 
     Raises:
         SpanOutside: nothing of the span is inside the recording.
         MediaError, MediaInfrastructure: see `services.asr.media.errors`.
     """
     first, end = await _span(canonical, start_ms, end_ms, media)
-    await ffmpeg.run(
-        _arguments(canonical, out, first, Fraction(end, 1000)),
-        timeout_seconds=timeout_seconds,
-        duration_ms=end - round(first * 1000),
-        on_progress=on_progress,
-    )
-    return Cut(round(first * 1000), end)
+    span = (first, Fraction(end, 1000))
+    done = Cut(round(first * 1000), end)
+    if media.has_picture and not encode_all:
+        try:
+            await smart.cut(canonical, out, *span, timeout_seconds=timeout_seconds, on_progress=on_progress)
+        except smart.NotSpliced as reason:
+            log.info("media.cut_encoded", reason=str(reason))
+        else:
+            return done
+    await _encode(canonical, out, span, timeout_seconds=timeout_seconds, on_progress=on_progress)
+    return done
 
 
 async def span(canonical: Path, start_ms: int, end_ms: int, *, media: Media) -> Cut:
@@ -114,21 +124,22 @@ def frame_time(canonical: Path, at_ms: int) -> Fraction:
     return max(found, Fraction(0))
 
 
-def _arguments(canonical: Path, out: Path, first: Fraction, end: Fraction) -> tuple[str, ...]:
-    """Seek in two stages: coarse in the input, exact among the decoded frames.
-
-    Microseconds are rounded down, so that the first frame is never missed by a rounding.
-    """
-    start_us = int(first * 1_000_000)
-    coarse_us = max(0, start_us - _RUN_UP_SECONDS * 1_000_000)
-    return (
-        *("-ss", _seconds(coarse_us)),
-        *ffmpeg.source(canonical),
-        *("-ss", _seconds(start_us - coarse_us), "-t", _seconds(int(end * 1_000_000) - start_us)),
-        *("-map", "0:v:0?", "-map", "0:a:0?", "-af", KEEP_TIME, *ENCODE_VIDEO, *ENCODE_AUDIO),
-        *("-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", ffmpeg.target(out)),
+async def _encode(
+    canonical: Path,
+    out: Path,
+    span: tuple[Fraction, Fraction],
+    *,
+    timeout_seconds: float,
+    on_progress: ffmpeg.Progress | None,
+) -> None:
+    first, end = span
+    await ffmpeg.run(
+        (
+            *two_stage(canonical, first, end),
+            *("-map", "0:v:0?", "-map", "0:a:0?", "-af", KEEP_TIME, *ENCODE_VIDEO, *ENCODE_AUDIO),
+            *("-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", ffmpeg.target(out)),
+        ),
+        timeout_seconds=timeout_seconds,
+        duration_ms=round((end - first) * 1000),
+        on_progress=on_progress,
     )
-
-
-def _seconds(microseconds: int) -> str:
-    return f"{microseconds // 1_000_000}.{microseconds % 1_000_000:06d}"

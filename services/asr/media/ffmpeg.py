@@ -16,15 +16,11 @@ from pathlib import Path
 
 from libs.common import child
 from services.asr.media.errors import DiskFull, FfmpegFailed, FfmpegMissing, FfmpegTimeout
+from services.asr.media.formats import FORMATS, PROTOCOLS
 
 Progress = Callable[[float], None]
 """Called with the share that is done, 0.0 to 1.0; it only rises."""
 
-PROTOCOLS = "file,pipe"
-FORMATS = (
-    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,flv,live_flv,mpegts,mpeg,mpegvideo,avi,asf,ogg,"
-    "mp3,wav,w64,aac,flac,amr,aiff,caf,ac3,eac3,mxf,h264,hevc"
-)
 INPUT_GUARD = ("-protocol_whitelist", PROTOCOLS, "-format_whitelist", FORMATS)
 _STDERR_TAIL = 1500
 _NO_SPACE = ("No space left on device", os.strerror(errno.ENOSPC))

@@ -29,9 +29,8 @@ from services.asr.media.errors import (
     NoAudioTrack,
     NotMedia,
 )
-from services.asr.media.ffmpeg import FORMATS, PROTOCOLS
+from services.asr.media.formats import OPEN_OPTIONS
 
-OPEN_OPTIONS = {"protocol_whitelist": PROTOCOLS, "format_whitelist": FORMATS}
 # A recording that begins between two key frames has no picture to decode for this long.
 _FIRST_PACKETS = 300
 _MP4_FIRST_BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"}

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from samples.frame_code import frame_number
-from services.asr.media import audio, canonical, cut
+from services.asr.media import audio, canonical, cut, smart
 from services.asr.media.canonical import Canonical
 from services.asr.media.errors import SpanOutside
 from services.asr.media.probe import probe
@@ -50,6 +50,55 @@ async def test_random_cuts_begin_and_end_at_the_right_frame(
         assert abs(numbers[-1] - shown_at(frames, min(end, made.media.picture_end_ms) - 1)) <= 1
         assert start - 1000 / Fraction(fps) - 1 < done.start_ms <= start + 0.5
         assert done.end_ms <= made.media.duration_ms
+
+
+@pytest.mark.parametrize(
+    ("suffix", "fps", "audio_late"),
+    [("mp4", "25", 0.0), ("flv", "25", 0.0), ("ts", "25", 1.5), ("mkv", "30000/1001", 0.0)],
+)
+async def test_long_cuts_copy_whole_groups_and_are_as_exact(
+    tmp_path: Path, suffix: str, fps: str, audio_late: float
+) -> None:
+    beeps = tuple(0.5 + 2.75 * i for i in range(8))
+    recording = record(tmp_path / f"l.{suffix}", seconds=24, fps=fps, beeps=beeps, audio_late=audio_late)
+    made = await canonical_of(recording)
+    frames = frame_times(made.path)
+    chance = random.Random(f"long{suffix}{fps}")
+    for _ in range(4):
+        start = chance.randrange(0, 12_000)
+        end = start + chance.randrange(7500, 12_000)
+        done = await cut.cut(made.path, tmp_path / "clip.mp4", start, end, media=made.media)
+        assert smart.plan(made.path, cut.frame_time(made.path, start), Fraction(end, 1000)) is not None
+        shown = frame_times(tmp_path / "clip.mp4")
+        numbers = [number for number, _ in shown]
+        assert numbers == list(range(shown_at(frames, start), numbers[-1] + 1)), (start, end)
+        assert abs(numbers[-1] - shown_at(frames, end - 1)) <= 1
+        times = dict(frames)
+        moved = [time - (times[number] - done.start_ms / 1000) for number, time in shown]
+        assert max(map(abs, moved)) < 0.002
+        await audio.extract(tmp_path / "clip.mp4", tmp_path / "a.wav", duration_ms=done.duration_ms)
+        late = (b + audio_late - done.start_ms / 1000 for b in beeps)
+        inside = [at for at in late if 0.05 < at < done.duration_ms / 1000 - 0.2]
+        heard = [at for at in onsets(tmp_path / "a.wav") if 0.05 < at < done.duration_ms / 1000 - 0.2]
+        assert heard == pytest.approx(inside, abs=0.05)
+
+
+async def test_groups_that_refer_to_the_one_before_are_not_copied(tmp_path: Path) -> None:
+    """With open groups a key frame is no restart point: frames shown before it need the group before."""
+    opened = ("-x264-params", "open-gop=1:bframes=3:keyint=50:min-keyint=50:scenecut=0")
+    made = await canonical_of(record(tmp_path / "open.mp4", seconds=16, output=opened))
+    frames = frame_times(made.path)
+    await cut.cut(made.path, tmp_path / "clip.mp4", 1234, 14_321, media=made.media)
+    numbers = frame_numbers(tmp_path / "clip.mp4")
+    assert numbers == list(range(shown_at(frames, 1234), shown_at(frames, 14_320) + 1))
+
+
+async def test_a_cut_of_all_of_a_recording_from_a_key_frame_copies_everything(tmp_path: Path) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4", seconds=8))
+    await cut.cut(made.path, tmp_path / "clip.mp4", 0, 8000, media=made.media)
+    assert frame_numbers(tmp_path / "clip.mp4") == list(range(200))
+    await cut.cut(made.path, tmp_path / "clip.mp4", 0, 8000, media=made.media, encode_all=True)
+    assert frame_numbers(tmp_path / "clip.mp4") == list(range(200))
 
 
 async def test_a_cut_from_a_negative_start_begins_at_the_first_frame(tmp_path: Path) -> None:

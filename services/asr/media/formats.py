@@ -1,0 +1,8 @@
+"""Which files are opened at all: containers of recordings, from local files."""
+
+PROTOCOLS = "file,pipe"
+FORMATS = (
+    "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,flv,live_flv,mpegts,mpeg,mpegvideo,avi,asf,ogg,"
+    "mp3,wav,w64,aac,flac,amr,aiff,caf,ac3,eac3,mxf,h264,hevc"
+)
+OPEN_OPTIONS = {"protocol_whitelist": PROTOCOLS, "format_whitelist": FORMATS}

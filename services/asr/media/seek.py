@@ -1,0 +1,31 @@
+"""Seeking to an exact frame: coarse in the input, exact among the decoded frames."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+from services.asr.media import ffmpeg
+
+# Decoding starts this long before the cut, so that a seek that lands late can't hit the cut itself.
+RUN_UP_SECONDS = 15
+
+
+def two_stage(
+    canonical: Path, first: Fraction, end: Fraction, *, run_up_seconds: int = RUN_UP_SECONDS
+) -> tuple[str, ...]:
+    """Return ffmpeg's arguments that open `canonical` and take `[first, end)` of it.
+
+    Microseconds are rounded down, so that the first frame is never missed by a rounding.
+    """
+    start_us, end_us = int(first * 1_000_000), int(end * 1_000_000)
+    coarse_us = max(0, start_us - run_up_seconds * 1_000_000)
+    return (
+        *("-ss", _seconds(coarse_us)),
+        *ffmpeg.source(canonical),
+        *("-ss", _seconds(start_us - coarse_us), "-t", _seconds(end_us - start_us)),
+    )
+
+
+def _seconds(microseconds: int) -> str:
+    return f"{microseconds // 1_000_000}.{microseconds % 1_000_000:06d}"

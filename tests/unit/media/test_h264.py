@@ -1,0 +1,50 @@
+"""What a splice needs to know of H.264."""
+
+import pytest
+
+from services.asr.media.h264 import Configuration, NotAvc, is_restart
+
+SPS0 = bytes.fromhex("6764000dac")  # profile, constraints, level, then id 0 and what follows
+PPS0 = bytes.fromhex("68ebe3")
+SPS1 = bytes.fromhex("6764000d4b")
+PPS1 = bytes.fromhex("684ae3")
+
+
+def record(sps: tuple[bytes, ...], pps: tuple[bytes, ...], tail: bytes = b"\xfd\xf8\xf8\x00") -> bytes:
+    units = b"".join(len(unit).to_bytes(2, "big") + unit for unit in sps)
+    pictures = b"".join(len(unit).to_bytes(2, "big") + unit for unit in pps)
+    return b"\x01\x64\x00\x0d\xff" + bytes([0xE0 | len(sps)]) + units + bytes([len(pps)]) + pictures + tail
+
+
+def test_a_record_is_read_and_joined_with_another() -> None:
+    first, second = (
+        Configuration.parse(record((SPS0,), (PPS0,))),
+        Configuration.parse(record((SPS1,), (PPS1,))),
+    )
+    assert (first.sps, first.pps, first.length_size) == ((SPS0,), (PPS0,), 4)
+    joined = Configuration.parse(first.joined(second))
+    assert (joined.sps, joined.pps, joined.tail) == ((SPS0, SPS1), (PPS0, PPS1), first.tail)
+
+
+def test_the_free_id_is_one_that_no_set_has() -> None:
+    assert Configuration.parse(record((SPS0,), (PPS0,))).free_id() == 1
+    assert Configuration.parse(record((SPS0, SPS1), (PPS0,))).free_id() == 2
+    assert Configuration.parse(record((SPS0,), (PPS0, PPS1))).free_id() == 2
+
+
+@pytest.mark.parametrize("broken", [b"", b"\x00" * 20, record((SPS0,), (PPS0,))[:9], record((b"",), (PPS0,))])
+def test_what_is_no_record_is_refused(broken: bytes) -> None:
+    with pytest.raises(NotAvc):
+        Configuration.parse(broken)
+
+
+def test_only_an_idr_picture_is_a_restart() -> None:
+    prefix, idr, other = bytes.fromhex("06050102"), bytes.fromhex("658884"), bytes.fromhex("419a24")
+
+    def sample(*units: bytes) -> bytes:
+        return b"".join(len(unit).to_bytes(4, "big") + unit for unit in units)
+
+    assert is_restart(sample(prefix, idr), 4)
+    assert not is_restart(sample(prefix, other), 4)
+    assert not is_restart(b"", 4)
+    assert not is_restart(b"\x00\x00\x00", 4)
