@@ -6,6 +6,7 @@ import sys
 
 import grpc.aio
 
+from libs.common.health import Health
 from libs.common.server import Mounted, run
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.ingest.worker.mount import WorkerCommon, build_worker
@@ -23,8 +24,11 @@ async def _close() -> None:
 async def _mount() -> tuple[str, Mounted]:
     settings = IngestWorkerSettings()
     common = WorkerCommon(TransportSettings(), PeerSettings(), StoreSettings())
-    worker = build_worker(settings, common)
-    return settings.listen, Mounted(register=_register, service_names=(), loops=[worker], close=_close)
+    health = Health()
+    worker = build_worker(settings, common, on_serving=health.set_serving)
+    return settings.listen, Mounted(
+        register=_register, service_names=(), loops=[worker], close=_close, health=health
+    )
 
 
 if __name__ == "__main__":

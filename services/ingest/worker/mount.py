@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Protocol
@@ -64,12 +65,17 @@ class IngestWorker:
         *,
         store: ObjectStore | None = None,
         decoder: Decoder | None = None,
+        on_serving: Callable[[bool], None] | None = None,
     ) -> None:
-        """Prepare the worker; `store` replaces the one of the settings, `decoder` is shared with others."""
+        """Prepare the worker; `store` replaces the one of the settings, `decoder` is shared with others.
+
+        `on_serving` hears False when what the worker stands on counts as down, and True when it is back.
+        """
         self._settings = settings
         self._common = common
         self._store = store or open_store(common.store)
         self._decoder = decoder
+        self._on_serving = on_serving
         self._stack = AsyncExitStack()
         self._worker: Worker | None = None
 
@@ -104,6 +110,7 @@ class IngestWorker:
             handler=IngestHandler(ingest, intake, images),
             concurrency=self._settings.concurrency,
             run_timeout_seconds=self._settings.run_timeout_seconds,
+            on_serving=self._on_serving,
         )
         await self._worker.start()
 
@@ -126,6 +133,8 @@ def _dial(common: Common) -> Dial:
     )
 
 
-def build_worker(settings: IngestWorkerSettings, common: Common) -> IngestWorker:
+def build_worker(
+    settings: IngestWorkerSettings, common: Common, *, on_serving: Callable[[bool], None] | None = None
+) -> IngestWorker:
     """Build the worker over the task service, the two contexts it speaks to, and the object store."""
-    return IngestWorker(settings, common)
+    return IngestWorker(settings, common, on_serving=on_serving)

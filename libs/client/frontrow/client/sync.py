@@ -29,14 +29,16 @@ class SpiderClient:
         deadline_seconds: float = DEADLINE_SECONDS,
         credentials: grpc.ChannelCredentials | None = None,
         plaintext: bool = False,
+        channel: grpc.Channel | None = None,
     ) -> None:
         """Connect to `target` (host:port) at the first call.
 
         Beyond this machine give TLS `credentials`, or `plaintext` on purpose. `deadline_seconds` bounds one
-        submission with all its attempts.
+        submission with all its attempts. A `channel` that is open already is used instead of `target`, and
+        closed with the client.
         """
         dial = target if isinstance(target, Dial) else Dial(target, credentials, plaintext)
-        self._channel = dial.sync()
+        self._channel = channel or dial.sync()
         self._key_id, self._secret = key_id, secret
         self._deadline_seconds = deadline_seconds
         # sends bytes as they are: what is signed is what travels
