@@ -153,3 +153,27 @@ class MediaUnpublishable(DomainError):
     """The image's format can't be freed of its metadata, so it isn't shown to the public."""
 
     kind, reason = Kind.FAILED_PRECONDITION, "MEDIA_UNPUBLISHABLE"
+
+
+class KeyMerged(DomainError):
+    """The key points at another one already."""
+
+    kind, reason = Kind.FAILED_PRECONDITION, "KEY_MERGED"
+
+
+class KeyNotMerged(DomainError):
+    """The key points nowhere, so there is nothing to undo."""
+
+    kind, reason = Kind.FAILED_PRECONDITION, "KEY_NOT_MERGED"
+
+
+class MergeCycle(DomainError):
+    """The target stands for the source, or is the source."""
+
+    kind, reason = Kind.FAILED_PRECONDITION, "MERGE_CYCLE"
+
+
+class ImplausibleShare(DomainError):
+    """So many images without references look like a mistake elsewhere."""
+
+    kind, reason = Kind.FAILED_PRECONDITION, "IMPLAUSIBLE_SHARE"

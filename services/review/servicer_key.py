@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import grpc
@@ -10,12 +11,19 @@ from frontrow.review.v1 import key_service_pb2 as pb
 
 from libs.common import paging
 from libs.common.db import Database
+from libs.common.errors import InvalidArgument
+from libs.common.interceptors.context import current_actor
 from services.review import repository_key
 from services.review.convert_catalog import brand_message, city_message, season_message
 from services.review.fold import clean
+from services.review.merging import Merger
 from services.review.repository_key import BRANDS, CITIES, Vocabulary
+from services.review.repository_merge import BRAND, CITY, SEASON, Identity, Pointers
 
 Context = grpc.aio.ServicerContext[Any, Any]
+
+
+_POINTERS = {pb.KEY_TYPE_BRAND: BRAND, pb.KEY_TYPE_CITY: CITY, pb.KEY_TYPE_SEASON: SEASON}
 
 
 class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
@@ -23,6 +31,7 @@ class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._merger = Merger(database)
 
     async def ListBrandKeys(
         self, request: pb.ListBrandKeysRequest, context: Context
@@ -92,6 +101,23 @@ class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
             await repository_key.add_season_alias(session, request.season_code, request.alias, request.line)
         return pb.AddSeasonAliasResponse(season=await self._season(request.season_code))
 
+    async def MergeKeys(self, request: pb.MergeKeysRequest, context: Context) -> pb.MergeKeysResponse:
+        """See the proto."""
+        pointers = _POINTERS[request.key_type]
+        source, target = _identity(pointers, request.source_id), _identity(pointers, request.target_id)
+        report = await self._merger.merge(
+            pointers, source, target, actor=current_actor(), apply=request.apply
+        )
+        return pb.MergeKeysResponse(report=pb.MergeReport(**asdict(report)), applied=request.apply)
+
+    async def UnmergeKeys(self, request: pb.UnmergeKeysRequest, context: Context) -> pb.UnmergeKeysResponse:
+        """See the proto."""
+        pointers = _POINTERS[request.key_type]
+        report = await self._merger.unmerge(
+            pointers, _identity(pointers, request.id), actor=current_actor(), apply=request.apply
+        )
+        return pb.UnmergeKeysResponse(report=pb.MergeReport(**asdict(report)), applied=request.apply)
+
     async def _season(self, code: str) -> key_pb2.Season:
         async with self._database.begin() as session:
             row = await repository_key.find_season(session, code)
@@ -118,3 +144,12 @@ class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
             await repository_key.find_name(session, vocabulary, row_id)
             await repository_key.add_alias(session, vocabulary, row_id, alias)
             return await repository_key.find_name(session, vocabulary, row_id)
+
+
+def _identity(pointers: Pointers, text: str) -> Identity:
+    """Return an id of the vocabulary; seasons are known by their codes. Raises InvalidArgument."""
+    if pointers is SEASON:
+        return text
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise InvalidArgument.of_field("id", f"{text!r} is no id of a {pointers.noun}")
+    return int(text)

@@ -26,13 +26,23 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from frontrow.review.v1 import key_pb2 as frontrow_dot_review_dot_v1_dot_key__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$frontrow/review/v1/key_service.proto\x12\x12\x66rontrow.review.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1c\x66rontrow/review/v1/key.proto\"=\n\x14ListBrandKeysRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"[\n\x15ListBrandKeysResponse\x12)\n\x06\x62rands\x18\x01 \x03(\x0b\x32\x19.frontrow.review.v1.Brand\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"R\n\x12\x43reateBrandRequest\x12\x18\n\x04name\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\"\n\x07\x61liases\x18\x02 \x03(\tB\x11\xbaH\x0e\x92\x01\x0b\x10\x32\"\x07r\x05\x10\x01\x18\x80\x01\"?\n\x13\x43reateBrandResponse\x12(\n\x05\x62rand\x18\x01 \x01(\x0b\x32\x19.frontrow.review.v1.Brand\"^\n\x14\x41\x64\x64\x42randAliasRequest\x12+\n\x08\x62rand_id\x18\x01 \x01(\tB\x19\xbaH\x16r\x14\x32\x12^[1-9][0-9]{0,17}$\x12\x19\n\x05\x61lias\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\"A\n\x15\x41\x64\x64\x42randAliasResponse\x12(\n\x05\x62rand\x18\x01 \x01(\x0b\x32\x19.frontrow.review.v1.Brand\":\n\x11ListCitiesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"W\n\x12ListCitiesResponse\x12(\n\x06\x63ities\x18\x01 \x03(\x0b\x32\x18.frontrow.review.v1.City\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"Q\n\x11\x43reateCityRequest\x12\x18\n\x04name\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\"\n\x07\x61liases\x18\x02 \x03(\tB\x11\xbaH\x0e\x92\x01\x0b\x10\x32\"\x07r\x05\x10\x01\x18\x80\x01\"<\n\x12\x43reateCityResponse\x12&\n\x04\x63ity\x18\x01 \x01(\x0b\x32\x18.frontrow.review.v1.City\"\\\n\x13\x41\x64\x64\x43ityAliasRequest\x12*\n\x07\x63ity_id\x18\x01 \x01(\tB\x19\xbaH\x16r\x14\x32\x12^[1-9][0-9]{0,17}$\x12\x19\n\x05\x61lias\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\">\n\x14\x41\x64\x64\x43ityAliasResponse\x12&\n\x04\x63ity\x18\x01 \x01(\x0b\x32\x18.frontrow.review.v1.City\";\n\x12ListSeasonsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"[\n\x13ListSeasonsResponse\x12+\n\x07seasons\x18\x01 \x03(\x0b\x32\x1a.frontrow.review.v1.Season\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"O\n\x13\x43reateSeasonRequest\x12\x1e\n\x0bseason_code\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x18\n\x04name\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\"B\n\x14\x43reateSeasonResponse\x12*\n\x06season\x18\x01 \x01(\x0b\x32\x1a.frontrow.review.v1.Season\"j\n\x15\x41\x64\x64SeasonAliasRequest\x12\x1f\n\x0bseason_code\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x19\n\x05\x61lias\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x15\n\x04line\x18\x03 \x01(\tB\x07\xbaH\x04r\x02\x18@\"D\n\x16\x41\x64\x64SeasonAliasResponse\x12*\n\x06season\x18\x01 \x01(\x0b\x32\x1a.frontrow.review.v1.Season2\x81\x07\n\nKeyService\x12\x64\n\rListBrandKeys\x12(.frontrow.review.v1.ListBrandKeysRequest\x1a).frontrow.review.v1.ListBrandKeysResponse\x12^\n\x0b\x43reateBrand\x12&.frontrow.review.v1.CreateBrandRequest\x1a\'.frontrow.review.v1.CreateBrandResponse\x12\x64\n\rAddBrandAlias\x12(.frontrow.review.v1.AddBrandAliasRequest\x1a).frontrow.review.v1.AddBrandAliasResponse\x12[\n\nListCities\x12%.frontrow.review.v1.ListCitiesRequest\x1a&.frontrow.review.v1.ListCitiesResponse\x12[\n\nCreateCity\x12%.frontrow.review.v1.CreateCityRequest\x1a&.frontrow.review.v1.CreateCityResponse\x12\x61\n\x0c\x41\x64\x64\x43ityAlias\x12\'.frontrow.review.v1.AddCityAliasRequest\x1a(.frontrow.review.v1.AddCityAliasResponse\x12^\n\x0bListSeasons\x12&.frontrow.review.v1.ListSeasonsRequest\x1a\'.frontrow.review.v1.ListSeasonsResponse\x12\x61\n\x0c\x43reateSeason\x12\'.frontrow.review.v1.CreateSeasonRequest\x1a(.frontrow.review.v1.CreateSeasonResponse\x12g\n\x0e\x41\x64\x64SeasonAlias\x12).frontrow.review.v1.AddSeasonAliasRequest\x1a*.frontrow.review.v1.AddSeasonAliasResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$frontrow/review/v1/key_service.proto\x12\x12\x66rontrow.review.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1c\x66rontrow/review/v1/key.proto\"|\n\x0bMergeReport\x12\x13\n\x0b\x64raft_count\x18\x01 \x01(\r\x12\x19\n\x11shown_draft_count\x18\x02 \x01(\r\x12\x1d\n\x15hidden_official_count\x18\x03 \x01(\r\x12\x1e\n\x16gaining_official_count\x18\x04 \x01(\r\"\x9a\x01\n\x10MergeKeysRequest\x12\x39\n\x08key_type\x18\x01 \x01(\x0e\x32\x1b.frontrow.review.v1.KeyTypeB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x1d\n\tsource_id\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1d\n\ttarget_id\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\r\n\x05\x61pply\x18\x04 \x01(\x08\"U\n\x11MergeKeysResponse\x12/\n\x06report\x18\x01 \x01(\x0b\x32\x1f.frontrow.review.v1.MergeReport\x12\x0f\n\x07\x61pplied\x18\x02 \x01(\x08\"v\n\x12UnmergeKeysRequest\x12\x39\n\x08key_type\x18\x01 \x01(\x0e\x32\x1b.frontrow.review.v1.KeyTypeB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x16\n\x02id\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\r\n\x05\x61pply\x18\x03 \x01(\x08\"W\n\x13UnmergeKeysResponse\x12/\n\x06report\x18\x01 \x01(\x0b\x32\x1f.frontrow.review.v1.MergeReport\x12\x0f\n\x07\x61pplied\x18\x02 \x01(\x08\"=\n\x14ListBrandKeysRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"[\n\x15ListBrandKeysResponse\x12)\n\x06\x62rands\x18\x01 \x03(\x0b\x32\x19.frontrow.review.v1.Brand\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"R\n\x12\x43reateBrandRequest\x12\x18\n\x04name\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\"\n\x07\x61liases\x18\x02 \x03(\tB\x11\xbaH\x0e\x92\x01\x0b\x10\x32\"\x07r\x05\x10\x01\x18\x80\x01\"?\n\x13\x43reateBrandResponse\x12(\n\x05\x62rand\x18\x01 \x01(\x0b\x32\x19.frontrow.review.v1.Brand\"^\n\x14\x41\x64\x64\x42randAliasRequest\x12+\n\x08\x62rand_id\x18\x01 \x01(\tB\x19\xbaH\x16r\x14\x32\x12^[1-9][0-9]{0,17}$\x12\x19\n\x05\x61lias\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\"A\n\x15\x41\x64\x64\x42randAliasResponse\x12(\n\x05\x62rand\x18\x01 \x01(\x0b\x32\x19.frontrow.review.v1.Brand\":\n\x11ListCitiesRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"W\n\x12ListCitiesResponse\x12(\n\x06\x63ities\x18\x01 \x03(\x0b\x32\x18.frontrow.review.v1.City\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"Q\n\x11\x43reateCityRequest\x12\x18\n\x04name\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\"\n\x07\x61liases\x18\x02 \x03(\tB\x11\xbaH\x0e\x92\x01\x0b\x10\x32\"\x07r\x05\x10\x01\x18\x80\x01\"<\n\x12\x43reateCityResponse\x12&\n\x04\x63ity\x18\x01 \x01(\x0b\x32\x18.frontrow.review.v1.City\"\\\n\x13\x41\x64\x64\x43ityAliasRequest\x12*\n\x07\x63ity_id\x18\x01 \x01(\tB\x19\xbaH\x16r\x14\x32\x12^[1-9][0-9]{0,17}$\x12\x19\n\x05\x61lias\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\">\n\x14\x41\x64\x64\x43ityAliasResponse\x12&\n\x04\x63ity\x18\x01 \x01(\x0b\x32\x18.frontrow.review.v1.City\";\n\x12ListSeasonsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"[\n\x13ListSeasonsResponse\x12+\n\x07seasons\x18\x01 \x03(\x0b\x32\x1a.frontrow.review.v1.Season\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"O\n\x13\x43reateSeasonRequest\x12\x1e\n\x0bseason_code\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x18\n\x04name\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\"B\n\x14\x43reateSeasonResponse\x12*\n\x06season\x18\x01 \x01(\x0b\x32\x1a.frontrow.review.v1.Season\"j\n\x15\x41\x64\x64SeasonAliasRequest\x12\x1f\n\x0bseason_code\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x19\n\x05\x61lias\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x15\n\x04line\x18\x03 \x01(\tB\x07\xbaH\x04r\x02\x18@\"D\n\x16\x41\x64\x64SeasonAliasResponse\x12*\n\x06season\x18\x01 \x01(\x0b\x32\x1a.frontrow.review.v1.Season*_\n\x07KeyType\x12\x18\n\x14KEY_TYPE_UNSPECIFIED\x10\x00\x12\x12\n\x0eKEY_TYPE_BRAND\x10\x01\x12\x11\n\rKEY_TYPE_CITY\x10\x02\x12\x13\n\x0fKEY_TYPE_SEASON\x10\x03\x32\xbb\x08\n\nKeyService\x12\x64\n\rListBrandKeys\x12(.frontrow.review.v1.ListBrandKeysRequest\x1a).frontrow.review.v1.ListBrandKeysResponse\x12^\n\x0b\x43reateBrand\x12&.frontrow.review.v1.CreateBrandRequest\x1a\'.frontrow.review.v1.CreateBrandResponse\x12\x64\n\rAddBrandAlias\x12(.frontrow.review.v1.AddBrandAliasRequest\x1a).frontrow.review.v1.AddBrandAliasResponse\x12[\n\nListCities\x12%.frontrow.review.v1.ListCitiesRequest\x1a&.frontrow.review.v1.ListCitiesResponse\x12[\n\nCreateCity\x12%.frontrow.review.v1.CreateCityRequest\x1a&.frontrow.review.v1.CreateCityResponse\x12\x61\n\x0c\x41\x64\x64\x43ityAlias\x12\'.frontrow.review.v1.AddCityAliasRequest\x1a(.frontrow.review.v1.AddCityAliasResponse\x12^\n\x0bListSeasons\x12&.frontrow.review.v1.ListSeasonsRequest\x1a\'.frontrow.review.v1.ListSeasonsResponse\x12\x61\n\x0c\x43reateSeason\x12\'.frontrow.review.v1.CreateSeasonRequest\x1a(.frontrow.review.v1.CreateSeasonResponse\x12g\n\x0e\x41\x64\x64SeasonAlias\x12).frontrow.review.v1.AddSeasonAliasRequest\x1a*.frontrow.review.v1.AddSeasonAliasResponse\x12X\n\tMergeKeys\x12$.frontrow.review.v1.MergeKeysRequest\x1a%.frontrow.review.v1.MergeKeysResponse\x12^\n\x0bUnmergeKeys\x12&.frontrow.review.v1.UnmergeKeysRequest\x1a\'.frontrow.review.v1.UnmergeKeysResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'frontrow.review.v1.key_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_MERGEKEYSREQUEST'].fields_by_name['key_type']._loaded_options = None
+  _globals['_MERGEKEYSREQUEST'].fields_by_name['key_type']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_MERGEKEYSREQUEST'].fields_by_name['source_id']._loaded_options = None
+  _globals['_MERGEKEYSREQUEST'].fields_by_name['source_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_MERGEKEYSREQUEST'].fields_by_name['target_id']._loaded_options = None
+  _globals['_MERGEKEYSREQUEST'].fields_by_name['target_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_UNMERGEKEYSREQUEST'].fields_by_name['key_type']._loaded_options = None
+  _globals['_UNMERGEKEYSREQUEST'].fields_by_name['key_type']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_UNMERGEKEYSREQUEST'].fields_by_name['id']._loaded_options = None
+  _globals['_UNMERGEKEYSREQUEST'].fields_by_name['id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_CREATEBRANDREQUEST'].fields_by_name['name']._loaded_options = None
   _globals['_CREATEBRANDREQUEST'].fields_by_name['name']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_CREATEBRANDREQUEST'].fields_by_name['aliases']._loaded_options = None
@@ -59,42 +69,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ADDSEASONALIASREQUEST'].fields_by_name['alias']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_ADDSEASONALIASREQUEST'].fields_by_name['line']._loaded_options = None
   _globals['_ADDSEASONALIASREQUEST'].fields_by_name['line']._serialized_options = b'\272H\004r\002\030@'
-  _globals['_LISTBRANDKEYSREQUEST']._serialized_start=119
-  _globals['_LISTBRANDKEYSREQUEST']._serialized_end=180
-  _globals['_LISTBRANDKEYSRESPONSE']._serialized_start=182
-  _globals['_LISTBRANDKEYSRESPONSE']._serialized_end=273
-  _globals['_CREATEBRANDREQUEST']._serialized_start=275
-  _globals['_CREATEBRANDREQUEST']._serialized_end=357
-  _globals['_CREATEBRANDRESPONSE']._serialized_start=359
-  _globals['_CREATEBRANDRESPONSE']._serialized_end=422
-  _globals['_ADDBRANDALIASREQUEST']._serialized_start=424
-  _globals['_ADDBRANDALIASREQUEST']._serialized_end=518
-  _globals['_ADDBRANDALIASRESPONSE']._serialized_start=520
-  _globals['_ADDBRANDALIASRESPONSE']._serialized_end=585
-  _globals['_LISTCITIESREQUEST']._serialized_start=587
-  _globals['_LISTCITIESREQUEST']._serialized_end=645
-  _globals['_LISTCITIESRESPONSE']._serialized_start=647
-  _globals['_LISTCITIESRESPONSE']._serialized_end=734
-  _globals['_CREATECITYREQUEST']._serialized_start=736
-  _globals['_CREATECITYREQUEST']._serialized_end=817
-  _globals['_CREATECITYRESPONSE']._serialized_start=819
-  _globals['_CREATECITYRESPONSE']._serialized_end=879
-  _globals['_ADDCITYALIASREQUEST']._serialized_start=881
-  _globals['_ADDCITYALIASREQUEST']._serialized_end=973
-  _globals['_ADDCITYALIASRESPONSE']._serialized_start=975
-  _globals['_ADDCITYALIASRESPONSE']._serialized_end=1037
-  _globals['_LISTSEASONSREQUEST']._serialized_start=1039
-  _globals['_LISTSEASONSREQUEST']._serialized_end=1098
-  _globals['_LISTSEASONSRESPONSE']._serialized_start=1100
-  _globals['_LISTSEASONSRESPONSE']._serialized_end=1191
-  _globals['_CREATESEASONREQUEST']._serialized_start=1193
-  _globals['_CREATESEASONREQUEST']._serialized_end=1272
-  _globals['_CREATESEASONRESPONSE']._serialized_start=1274
-  _globals['_CREATESEASONRESPONSE']._serialized_end=1340
-  _globals['_ADDSEASONALIASREQUEST']._serialized_start=1342
-  _globals['_ADDSEASONALIASREQUEST']._serialized_end=1448
-  _globals['_ADDSEASONALIASRESPONSE']._serialized_start=1450
-  _globals['_ADDSEASONALIASRESPONSE']._serialized_end=1518
-  _globals['_KEYSERVICE']._serialized_start=1521
-  _globals['_KEYSERVICE']._serialized_end=2418
+  _globals['_KEYTYPE']._serialized_start=2099
+  _globals['_KEYTYPE']._serialized_end=2194
+  _globals['_MERGEREPORT']._serialized_start=119
+  _globals['_MERGEREPORT']._serialized_end=243
+  _globals['_MERGEKEYSREQUEST']._serialized_start=246
+  _globals['_MERGEKEYSREQUEST']._serialized_end=400
+  _globals['_MERGEKEYSRESPONSE']._serialized_start=402
+  _globals['_MERGEKEYSRESPONSE']._serialized_end=487
+  _globals['_UNMERGEKEYSREQUEST']._serialized_start=489
+  _globals['_UNMERGEKEYSREQUEST']._serialized_end=607
+  _globals['_UNMERGEKEYSRESPONSE']._serialized_start=609
+  _globals['_UNMERGEKEYSRESPONSE']._serialized_end=696
+  _globals['_LISTBRANDKEYSREQUEST']._serialized_start=698
+  _globals['_LISTBRANDKEYSREQUEST']._serialized_end=759
+  _globals['_LISTBRANDKEYSRESPONSE']._serialized_start=761
+  _globals['_LISTBRANDKEYSRESPONSE']._serialized_end=852
+  _globals['_CREATEBRANDREQUEST']._serialized_start=854
+  _globals['_CREATEBRANDREQUEST']._serialized_end=936
+  _globals['_CREATEBRANDRESPONSE']._serialized_start=938
+  _globals['_CREATEBRANDRESPONSE']._serialized_end=1001
+  _globals['_ADDBRANDALIASREQUEST']._serialized_start=1003
+  _globals['_ADDBRANDALIASREQUEST']._serialized_end=1097
+  _globals['_ADDBRANDALIASRESPONSE']._serialized_start=1099
+  _globals['_ADDBRANDALIASRESPONSE']._serialized_end=1164
+  _globals['_LISTCITIESREQUEST']._serialized_start=1166
+  _globals['_LISTCITIESREQUEST']._serialized_end=1224
+  _globals['_LISTCITIESRESPONSE']._serialized_start=1226
+  _globals['_LISTCITIESRESPONSE']._serialized_end=1313
+  _globals['_CREATECITYREQUEST']._serialized_start=1315
+  _globals['_CREATECITYREQUEST']._serialized_end=1396
+  _globals['_CREATECITYRESPONSE']._serialized_start=1398
+  _globals['_CREATECITYRESPONSE']._serialized_end=1458
+  _globals['_ADDCITYALIASREQUEST']._serialized_start=1460
+  _globals['_ADDCITYALIASREQUEST']._serialized_end=1552
+  _globals['_ADDCITYALIASRESPONSE']._serialized_start=1554
+  _globals['_ADDCITYALIASRESPONSE']._serialized_end=1616
+  _globals['_LISTSEASONSREQUEST']._serialized_start=1618
+  _globals['_LISTSEASONSREQUEST']._serialized_end=1677
+  _globals['_LISTSEASONSRESPONSE']._serialized_start=1679
+  _globals['_LISTSEASONSRESPONSE']._serialized_end=1770
+  _globals['_CREATESEASONREQUEST']._serialized_start=1772
+  _globals['_CREATESEASONREQUEST']._serialized_end=1851
+  _globals['_CREATESEASONRESPONSE']._serialized_start=1853
+  _globals['_CREATESEASONRESPONSE']._serialized_end=1919
+  _globals['_ADDSEASONALIASREQUEST']._serialized_start=1921
+  _globals['_ADDSEASONALIASREQUEST']._serialized_end=2027
+  _globals['_ADDSEASONALIASRESPONSE']._serialized_start=2029
+  _globals['_ADDSEASONALIASRESPONSE']._serialized_end=2097
+  _globals['_KEYSERVICE']._serialized_start=2197
+  _globals['_KEYSERVICE']._serialized_end=3280
 # @@protoc_insertion_point(module_scope)

@@ -8,6 +8,7 @@ from frontrow.review.v1 import key_pb2 as key_pb2
 from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
 from google.protobuf.internal import containers as containers
+from google.protobuf.internal import enum_type_wrapper as enum_type_wrapper
 import builtins as builtins
 import sys
 import typing as typing
@@ -18,6 +19,177 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: descriptor.FileDescriptor
+
+class _KeyType:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _KeyTypeEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_KeyType.ValueType], builtins.type):
+    DESCRIPTOR: descriptor.EnumDescriptor
+    KEY_TYPE_UNSPECIFIED: _KeyType.ValueType  # 0
+    """Not said; refused."""
+    KEY_TYPE_BRAND: _KeyType.ValueType  # 1
+    """Brands, by id."""
+    KEY_TYPE_CITY: _KeyType.ValueType  # 2
+    """Cities, by id."""
+    KEY_TYPE_SEASON: _KeyType.ValueType  # 3
+    """Seasons, by code."""
+
+class KeyType(_KeyType, metaclass=_KeyTypeEnumTypeWrapper):
+    """The three vocabularies that keys are made of."""
+
+KEY_TYPE_UNSPECIFIED: KeyType.ValueType  # 0
+"""Not said; refused."""
+KEY_TYPE_BRAND: KeyType.ValueType  # 1
+"""Brands, by id."""
+KEY_TYPE_CITY: KeyType.ValueType  # 2
+"""Cities, by id."""
+KEY_TYPE_SEASON: KeyType.ValueType  # 3
+"""Seasons, by code."""
+
+@typing.final
+class MergeReport(message.Message):
+    """What a merge or its undo concerns."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    DRAFT_COUNT_FIELD_NUMBER: builtins.int
+    SHOWN_DRAFT_COUNT_FIELD_NUMBER: builtins.int
+    HIDDEN_OFFICIAL_COUNT_FIELD_NUMBER: builtins.int
+    GAINING_OFFICIAL_COUNT_FIELD_NUMBER: builtins.int
+    draft_count: builtins.int
+    """Drafts whose key changes, in any state."""
+    shown_draft_count: builtins.int
+    """Of those, how many show in an official row."""
+    hidden_official_count: builtins.int
+    """Official rows that lose them, and with them their last image: they are hidden and keep their ids."""
+    gaining_official_count: builtins.int
+    """Official rows that gain them."""
+    def __init__(
+        self,
+        *,
+        draft_count: builtins.int = ...,
+        shown_draft_count: builtins.int = ...,
+        hidden_official_count: builtins.int = ...,
+        gaining_official_count: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["draft_count", b"draft_count", "gaining_official_count", b"gaining_official_count", "hidden_official_count", b"hidden_official_count", "shown_draft_count", b"shown_draft_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class MergeKeysRequest(message.Message):
+    """Arguments of MergeKeys."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    KEY_TYPE_FIELD_NUMBER: builtins.int
+    SOURCE_ID_FIELD_NUMBER: builtins.int
+    TARGET_ID_FIELD_NUMBER: builtins.int
+    APPLY_FIELD_NUMBER: builtins.int
+    key_type: KeyType.ValueType
+    """The vocabulary; required."""
+    source_id: builtins.str
+    """Id (code, for seasons) of the key that is to point at the other."""
+    target_id: builtins.str
+    """Id (code, for seasons) of the key that is pointed at."""
+    apply: builtins.bool
+    """Whether to do it; default only a report."""
+    def __init__(
+        self,
+        *,
+        key_type: KeyType.ValueType = ...,
+        source_id: builtins.str = ...,
+        target_id: builtins.str = ...,
+        apply: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["apply", b"apply", "key_type", b"key_type", "source_id", b"source_id", "target_id", b"target_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class MergeKeysResponse(message.Message):
+    """Result of MergeKeys."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    REPORT_FIELD_NUMBER: builtins.int
+    APPLIED_FIELD_NUMBER: builtins.int
+    applied: builtins.bool
+    """Whether it was done."""
+    @builtins.property
+    def report(self) -> MergeReport:
+        """What it concerns, or concerned."""
+
+    def __init__(
+        self,
+        *,
+        report: MergeReport | None = ...,
+        applied: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["report", b"report"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["applied", b"applied", "report", b"report"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class UnmergeKeysRequest(message.Message):
+    """Arguments of UnmergeKeys."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    KEY_TYPE_FIELD_NUMBER: builtins.int
+    ID_FIELD_NUMBER: builtins.int
+    APPLY_FIELD_NUMBER: builtins.int
+    key_type: KeyType.ValueType
+    """The vocabulary; required."""
+    id: builtins.str
+    """Id (code, for seasons) of the key that points at another."""
+    apply: builtins.bool
+    """Whether to do it; default only a report."""
+    def __init__(
+        self,
+        *,
+        key_type: KeyType.ValueType = ...,
+        id: builtins.str = ...,
+        apply: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["apply", b"apply", "id", b"id", "key_type", b"key_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class UnmergeKeysResponse(message.Message):
+    """Result of UnmergeKeys."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    REPORT_FIELD_NUMBER: builtins.int
+    APPLIED_FIELD_NUMBER: builtins.int
+    applied: builtins.bool
+    """Whether it was done."""
+    @builtins.property
+    def report(self) -> MergeReport:
+        """What it concerns, or concerned."""
+
+    def __init__(
+        self,
+        *,
+        report: MergeReport | None = ...,
+        applied: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["report", b"report"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["applied", b"applied", "report", b"report"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 @typing.final
 class ListBrandKeysRequest(message.Message):

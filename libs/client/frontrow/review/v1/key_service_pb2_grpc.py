@@ -83,6 +83,16 @@ class KeyServiceStub:
                 request_serializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.AddSeasonAliasRequest.SerializeToString,
                 response_deserializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.AddSeasonAliasResponse.FromString,
                 _registered_method=True)
+        self.MergeKeys = channel.unary_unary(
+                '/frontrow.review.v1.KeyService/MergeKeys',
+                request_serializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.MergeKeysRequest.SerializeToString,
+                response_deserializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.MergeKeysResponse.FromString,
+                _registered_method=True)
+        self.UnmergeKeys = channel.unary_unary(
+                '/frontrow.review.v1.KeyService/UnmergeKeys',
+                request_serializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.UnmergeKeysRequest.SerializeToString,
+                response_deserializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.UnmergeKeysResponse.FromString,
+                _registered_method=True)
 
 
 class KeyServiceServicer:
@@ -156,6 +166,25 @@ class KeyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def MergeKeys(self, request, context):
+        """Say that two keys mean the same: the source points at the target from now on, and the official rows of both are
+        recomputed, in one transaction. Drafts keep their own key. Without `apply` it only reports. Reasons:
+        KEY_NOT_FOUND, KEY_MERGED (FAILED_PRECONDITION: the source points somewhere already), MERGE_CYCLE
+        (FAILED_PRECONDITION), ACTOR_REQUIRED (with `apply`), REVIEW_BUSY (ABORTED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UnmergeKeys(self, request, context):
+        """Undo a merge exactly: the pointer is cleared and the official rows of both are recomputed, in one transaction.
+        Without `apply` it only reports. Reasons: KEY_NOT_FOUND, KEY_NOT_MERGED (FAILED_PRECONDITION), ACTOR_REQUIRED
+        (with `apply`), REVIEW_BUSY (ABORTED).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_KeyServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -203,6 +232,16 @@ def add_KeyServiceServicer_to_server(servicer, server):
                     servicer.AddSeasonAlias,
                     request_deserializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.AddSeasonAliasRequest.FromString,
                     response_serializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.AddSeasonAliasResponse.SerializeToString,
+            ),
+            'MergeKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.MergeKeys,
+                    request_deserializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.MergeKeysRequest.FromString,
+                    response_serializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.MergeKeysResponse.SerializeToString,
+            ),
+            'UnmergeKeys': grpc.unary_unary_rpc_method_handler(
+                    servicer.UnmergeKeys,
+                    request_deserializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.UnmergeKeysRequest.FromString,
+                    response_serializer=frontrow_dot_review_dot_v1_dot_key__service__pb2.UnmergeKeysResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -452,6 +491,60 @@ class KeyService:
             '/frontrow.review.v1.KeyService/AddSeasonAlias',
             frontrow_dot_review_dot_v1_dot_key__service__pb2.AddSeasonAliasRequest.SerializeToString,
             frontrow_dot_review_dot_v1_dot_key__service__pb2.AddSeasonAliasResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MergeKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.review.v1.KeyService/MergeKeys',
+            frontrow_dot_review_dot_v1_dot_key__service__pb2.MergeKeysRequest.SerializeToString,
+            frontrow_dot_review_dot_v1_dot_key__service__pb2.MergeKeysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UnmergeKeys(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.review.v1.KeyService/UnmergeKeys',
+            frontrow_dot_review_dot_v1_dot_key__service__pb2.UnmergeKeysRequest.SerializeToString,
+            frontrow_dot_review_dot_v1_dot_key__service__pb2.UnmergeKeysResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -57,6 +57,17 @@ class KeyServiceStub:
     """Add a spelling of a season. Drafts that were created before keep the season they have. Repeatable. Reasons:
     KEY_NOT_FOUND, KEY_EXISTS, INVALID_ARGUMENT.
     """
+    MergeKeys: grpc.UnaryUnaryMultiCallable[key_service_pb2.MergeKeysRequest, key_service_pb2.MergeKeysResponse]
+    """Say that two keys mean the same: the source points at the target from now on, and the official rows of both are
+    recomputed, in one transaction. Drafts keep their own key. Without `apply` it only reports. Reasons:
+    KEY_NOT_FOUND, KEY_MERGED (FAILED_PRECONDITION: the source points somewhere already), MERGE_CYCLE
+    (FAILED_PRECONDITION), ACTOR_REQUIRED (with `apply`), REVIEW_BUSY (ABORTED).
+    """
+    UnmergeKeys: grpc.UnaryUnaryMultiCallable[key_service_pb2.UnmergeKeysRequest, key_service_pb2.UnmergeKeysResponse]
+    """Undo a merge exactly: the pointer is cleared and the official rows of both are recomputed, in one transaction.
+    Without `apply` it only reports. Reasons: KEY_NOT_FOUND, KEY_NOT_MERGED (FAILED_PRECONDITION), ACTOR_REQUIRED
+    (with `apply`), REVIEW_BUSY (ABORTED).
+    """
 
 @typing.type_check_only
 class KeyServiceAsyncStub(KeyServiceStub):
@@ -86,6 +97,17 @@ class KeyServiceAsyncStub(KeyServiceStub):
     AddSeasonAlias: aio.UnaryUnaryMultiCallable[key_service_pb2.AddSeasonAliasRequest, key_service_pb2.AddSeasonAliasResponse]  # type: ignore[assignment]
     """Add a spelling of a season. Drafts that were created before keep the season they have. Repeatable. Reasons:
     KEY_NOT_FOUND, KEY_EXISTS, INVALID_ARGUMENT.
+    """
+    MergeKeys: aio.UnaryUnaryMultiCallable[key_service_pb2.MergeKeysRequest, key_service_pb2.MergeKeysResponse]  # type: ignore[assignment]
+    """Say that two keys mean the same: the source points at the target from now on, and the official rows of both are
+    recomputed, in one transaction. Drafts keep their own key. Without `apply` it only reports. Reasons:
+    KEY_NOT_FOUND, KEY_MERGED (FAILED_PRECONDITION: the source points somewhere already), MERGE_CYCLE
+    (FAILED_PRECONDITION), ACTOR_REQUIRED (with `apply`), REVIEW_BUSY (ABORTED).
+    """
+    UnmergeKeys: aio.UnaryUnaryMultiCallable[key_service_pb2.UnmergeKeysRequest, key_service_pb2.UnmergeKeysResponse]  # type: ignore[assignment]
+    """Undo a merge exactly: the pointer is cleared and the official rows of both are recomputed, in one transaction.
+    Without `apply` it only reports. Reasons: KEY_NOT_FOUND, KEY_NOT_MERGED (FAILED_PRECONDITION), ACTOR_REQUIRED
+    (with `apply`), REVIEW_BUSY (ABORTED).
     """
 
 class KeyServiceServicer(metaclass=abc_1.ABCMeta):
@@ -167,6 +189,29 @@ class KeyServiceServicer(metaclass=abc_1.ABCMeta):
     ) -> typing.Union[key_service_pb2.AddSeasonAliasResponse, abc.Awaitable[key_service_pb2.AddSeasonAliasResponse]]:
         """Add a spelling of a season. Drafts that were created before keep the season they have. Repeatable. Reasons:
         KEY_NOT_FOUND, KEY_EXISTS, INVALID_ARGUMENT.
+        """
+
+    @abc_1.abstractmethod
+    def MergeKeys(
+        self,
+        request: key_service_pb2.MergeKeysRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[key_service_pb2.MergeKeysResponse, abc.Awaitable[key_service_pb2.MergeKeysResponse]]:
+        """Say that two keys mean the same: the source points at the target from now on, and the official rows of both are
+        recomputed, in one transaction. Drafts keep their own key. Without `apply` it only reports. Reasons:
+        KEY_NOT_FOUND, KEY_MERGED (FAILED_PRECONDITION: the source points somewhere already), MERGE_CYCLE
+        (FAILED_PRECONDITION), ACTOR_REQUIRED (with `apply`), REVIEW_BUSY (ABORTED).
+        """
+
+    @abc_1.abstractmethod
+    def UnmergeKeys(
+        self,
+        request: key_service_pb2.UnmergeKeysRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[key_service_pb2.UnmergeKeysResponse, abc.Awaitable[key_service_pb2.UnmergeKeysResponse]]:
+        """Undo a merge exactly: the pointer is cleared and the official rows of both are recomputed, in one transaction.
+        Without `apply` it only reports. Reasons: KEY_NOT_FOUND, KEY_NOT_MERGED (FAILED_PRECONDITION), ACTOR_REQUIRED
+        (with `apply`), REVIEW_BUSY (ABORTED).
         """
 
 def add_KeyServiceServicer_to_server(servicer: KeyServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...
