@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -16,12 +17,15 @@ from services.asr.media.canonical import ENCODE_AUDIO, ENCODE_VIDEO
 from services.asr.media.errors import SpanOutside
 from services.asr.media.formats import OPEN_OPTIONS
 from services.asr.media.probe import Media
-from services.asr.media.seek import two_stage
+from services.asr.media.seek import RUN_UP_SECONDS, two_stage
 
 log = structlog.get_logger(__name__)
 
 # Offsets are whole milliseconds while frames are not: frame 1 of 30 fps is named 33 though it shows at 33.3.
 _ROUNDING = Fraction(1, 2000)
+# A frame that is on screen for longer than this is a picture that stands still.
+_LONGEST_FRAME = Fraction(1, 4)
+_STEADY_FPS = 25
 # The reorder window of B-frames is shorter than this.
 _LOOK_AHEAD_SECONDS = 1
 
@@ -30,7 +34,8 @@ _LOOK_AHEAD_SECONDS = 1
 class Cut:
     """What was cut: the clip begins with the frame on screen at the wanted start.
 
-    `start_ms` is when that frame appears, so at most one frame before what was asked; `end_ms` is exclusive.
+    `start_ms` is when that frame appears, so at most one frame before what was asked, and where the picture
+    stands still it is what was asked. `end_ms` is exclusive.
     """
 
     start_ms: int
@@ -56,7 +61,7 @@ async def cut(
     """Write `[start_ms, end_ms)` of the canonical file to `out` (.mp4).
 
     A start before zero is zero, an end past the recording is its end. Whole groups of frames are copied where
-    that can be done, the rest is encoded again.
+    that can be done, the rest is encoded again. Where sound outlasts the picture, its last frame stays.
 
     Args:
         media: the facts of `canonical`.
@@ -66,34 +71,81 @@ async def cut(
         SpanOutside: nothing of the span is inside the recording.
         MediaError, MediaInfrastructure: see `services.asr.media.errors`.
     """
-    first, end = await _span(canonical, start_ms, end_ms, media)
-    span = (first, Fraction(end, 1000))
-    done = Cut(round(first * 1000), end)
-    if media.has_picture and not encode_all:
+    found = await _found(canonical, start_ms, end_ms, media)
+    if media.has_picture and not encode_all and not found.freeze and not found.regrid:
         try:
-            await smart.cut(canonical, out, *span, timeout_seconds=timeout_seconds, on_progress=on_progress)
+            await smart.cut(
+                canonical,
+                out,
+                found.first,
+                found.end,
+                timeout_seconds=timeout_seconds,
+                on_progress=on_progress,
+            )
         except smart.NotSpliced as reason:
             log.info("media.cut_encoded", reason=str(reason))
         else:
-            return done
-    await _encode(canonical, out, span, timeout_seconds=timeout_seconds, on_progress=on_progress)
-    return done
+            return found.cut
+    await ffmpeg.run(
+        _arguments(canonical, out, found, media),
+        timeout_seconds=timeout_seconds,
+        duration_ms=found.cut.duration_ms,
+        on_progress=on_progress,
+    )
+    return found.cut
 
 
 async def span(canonical: Path, start_ms: int, end_ms: int, *, media: Media) -> Cut:
     """Return what `cut` would cut for the same arguments, without cutting. Raises SpanOutside."""
-    first, end = await _span(canonical, start_ms, end_ms, media)
-    return Cut(round(first * 1000), end)
+    return (await _found(canonical, start_ms, end_ms, media)).cut
 
 
-async def _span(canonical: Path, start_ms: int, end_ms: int, media: Media) -> tuple[Fraction, int]:
-    limit = media.picture_end_ms if media.has_picture else media.duration_ms
-    start, end = max(0, start_ms), min(end_ms, limit)
+@dataclass(frozen=True)
+class _Found:
+    """A span inside a recording, in seconds.
+
+    `shown` is when the frame at `first` appeared. `regrid`: that was long ago, so frames are repeated at a
+    steady rate to have one at `first`. `freeze`: the picture ends before the sound, its last frame stays.
+    """
+
+    first: Fraction
+    end: Fraction
+    shown: Fraction
+    regrid: bool
+    freeze: bool
+
+    @property
+    def cut(self) -> Cut:
+        return Cut(round(self.first * 1000), round(self.end * 1000))
+
+
+async def _found(canonical: Path, start_ms: int, end_ms: int, media: Media) -> _Found:
+    start, end = max(0, start_ms), min(end_ms, media.duration_ms)
     if end <= start:
-        raise SpanOutside(f"[{start_ms} ms, {end_ms} ms) has no part inside the recording of {limit} ms")
+        raise SpanOutside(
+            f"[{start_ms} ms, {end_ms} ms) has no part inside the recording of {media.duration_ms} ms"
+        )
+    asked, until = Fraction(start, 1000), Fraction(end, 1000)
     if not media.has_picture:
-        return Fraction(start, 1000), end
-    return await asyncio.to_thread(frame_time, canonical, start), end
+        return _Found(asked, until, asked, regrid=False, freeze=False)
+    shown = await asyncio.to_thread(frame_time, canonical, start)
+    # a picture that stands still for long must not pull the sound before the start into the clip
+    regrid = asked - shown > _LONGEST_FRAME
+    freeze = end > media.picture_end_ms
+    return _Found(asked if regrid else shown, until, shown, regrid=regrid, freeze=freeze)
+
+
+def _arguments(canonical: Path, out: Path, found: _Found, media: Media) -> tuple[str, ...]:
+    # the run-up must reach the frame that is still on screen at the start
+    run_up = max(RUN_UP_SECONDS, math.ceil(found.first - found.shown) + 1)
+    filters = [f"fps={max(media.fps, Fraction(_STEADY_FPS))}"] if found.regrid else []
+    filters += ["tpad=stop=-1:stop_mode=clone"] if found.freeze or found.regrid else []
+    return (
+        *two_stage(canonical, found.first, found.end, run_up_seconds=run_up),
+        *("-map", "0:v:0?", "-map", "0:a:0?", *(("-vf", ",".join(filters)) if filters else ())),
+        *("-af", KEEP_TIME, *ENCODE_VIDEO, *ENCODE_AUDIO),
+        *("-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", ffmpeg.target(out)),
+    )
 
 
 def frame_time(canonical: Path, at_ms: int) -> Fraction:
@@ -122,24 +174,3 @@ def frame_time(canonical: Path, at_ms: int) -> Fraction:
     if found is None:
         raise SpanOutside(f"there is no picture at {at_ms} ms")
     return max(found, Fraction(0))
-
-
-async def _encode(
-    canonical: Path,
-    out: Path,
-    span: tuple[Fraction, Fraction],
-    *,
-    timeout_seconds: float,
-    on_progress: ffmpeg.Progress | None,
-) -> None:
-    first, end = span
-    await ffmpeg.run(
-        (
-            *two_stage(canonical, first, end),
-            *("-map", "0:v:0?", "-map", "0:a:0?", "-af", KEEP_TIME, *ENCODE_VIDEO, *ENCODE_AUDIO),
-            *("-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", ffmpeg.target(out)),
-        ),
-        timeout_seconds=timeout_seconds,
-        duration_ms=round((end - first) * 1000),
-        on_progress=on_progress,
-    )

@@ -14,7 +14,7 @@ from services.asr.media.canonical import Canonical
 from services.asr.media.errors import SpanOutside
 from services.asr.media.probe import probe
 from services.asr.media.thumbnail import thumbnail
-from tests.integration.media.recordings import frame_numbers, frame_times, onsets, record
+from tests.integration.media.recordings import frame_numbers, frame_times, onsets, record, remake
 
 
 async def canonical_of(recording: Path) -> Canonical:
@@ -133,12 +133,38 @@ async def test_a_span_without_any_part_in_the_recording_is_refused(
         await cut.cut(made.path, tmp_path / "clip.mp4", start, end, media=made.media)
 
 
-async def test_sound_that_outlasts_the_picture_is_cut_off_where_the_picture_ends(tmp_path: Path) -> None:
-    made = await canonical_of(record(tmp_path / "live.mp4", seconds=4, audio_seconds=7, beeps=(0.5,)))
-    assert made.media.duration_ms > 6500
+@pytest.mark.parametrize(
+    ("start", "end", "first", "beeps"), [(3000, 7000, 75, [2.0, 3.5]), (4500, 6800, 99, [0.5, 2.0])]
+)
+async def test_where_sound_outlasts_the_picture_its_last_frame_stays(
+    tmp_path: Path, start: int, end: int, first: int, beeps: list[float]
+) -> None:
+    recording = record(tmp_path / "live.mp4", seconds=4, audio_seconds=7, beeps=(0.5, 5.0, 6.5))
+    made = await canonical_of(recording)
     assert made.media.picture_end_ms == 4000
-    done = await cut.cut(made.path, tmp_path / "clip.mp4", 3000, 7000, media=made.media)
-    assert done.end_ms == 4000
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", start, end, media=made.media)
+    assert (done.start_ms, done.end_ms) == (start, end)
+    shown = frame_times(tmp_path / "clip.mp4")
+    assert [number for number, _ in shown] == [min(99, first + i) for i in range((end - start) // 40 + 1)][
+        : len(shown)
+    ]
+    assert shown[-1][1] == pytest.approx((end - start) / 1000, abs=0.09)
+    await audio.extract(tmp_path / "clip.mp4", tmp_path / "a.wav", duration_ms=done.duration_ms)
+    assert onsets(tmp_path / "a.wav") == pytest.approx(beeps, abs=0.05)
+
+
+async def test_a_picture_that_stands_still_does_not_pull_in_the_sound_before(tmp_path: Path) -> None:
+    """Screen recordings store a frame only when something moves."""
+    whole = record(tmp_path / "whole.mp4", beeps=(4.2, 5.5))
+    still = ("-vf", "select='not(between(n,100,160))'", "-fps_mode", "vfr", "-c:a", "copy")
+    made = await canonical_of(remake(whole, tmp_path / "still.mp4", *still))
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", 5000, 8000, media=made.media)
+    assert done.start_ms == 5000
+    shown = frame_times(tmp_path / "clip.mp4")
+    assert (shown[0], shown[-1][0]) == ((99, 0.0), 199)
+    assert next(time for number, time in shown if number == 161) == pytest.approx(1.44, abs=0.05)
+    await audio.extract(tmp_path / "clip.mp4", tmp_path / "a.wav", duration_ms=done.duration_ms)
+    assert onsets(tmp_path / "a.wav") == pytest.approx([0.5], abs=0.05)
 
 
 async def test_sound_and_picture_of_a_cut_are_in_step_even_when_sound_began_late(tmp_path: Path) -> None:
