@@ -45,6 +45,13 @@ class ObjectLost(DomainError):
     reason = "OBJECT_LOST"
 
 
+class DebugRunNotFound(DomainError):
+    """No run of the material has this version, or its record is gone."""
+
+    kind = Kind.NOT_FOUND
+    reason = "DEBUG_RUN_NOT_FOUND"
+
+
 class NameTaken(DomainError):
     """Another live material has this name."""
 

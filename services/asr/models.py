@@ -228,4 +228,18 @@ doomed_objects = Table(
     _created(),
 )
 
+# One row for each run, so that the clean-up of debug records knows what it may remove.
+debug_runs = Table(
+    "debug_runs",
+    metadata,
+    Column("material_id", Uuid, ForeignKey(live_materials.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("asr_version", BigInteger, primary_key=True),
+    Column("outcome", Text, nullable=False, server_default=text("'running'")),
+    Column("pinned", Boolean, nullable=False, server_default=text("false")),
+    Column("started_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+    Column("ended_at", DateTime(timezone=True)),
+    Index("debug_runs_newest", "started_at"),
+    CheckConstraint("outcome IN ('running', 'completed', 'failed')", name="debug_runs_outcome"),
+)
+
 outbox = outbox_table(metadata)

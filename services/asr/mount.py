@@ -18,6 +18,7 @@ from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from libs.common.tasks import TaskPeer
 from services.asr import peers, repository_project
+from services.asr.loops.debug_cleanup import DebugCleanup
 from services.asr.loops.removal import ObjectRemoval
 from services.asr.models import outbox
 from services.asr.repository_follow import MaterialFollowSource
@@ -26,7 +27,6 @@ from services.asr.servicer_material import LiveMaterialServicer
 from services.asr.servicer_project import VideoProjectServicer
 from services.asr.servicer_slicing import SlicingServicer
 from services.asr.servicer_transcription import TranscriptionServicer
-from services.asr.servicer_upload import Uploads
 from services.asr.settings import AsrSettings
 
 SERVICE_NAMES = (
@@ -57,11 +57,18 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
         interval_seconds=settings.removal_interval_seconds,
         upload_keep_hours=settings.upload_keep_hours,
     )
-    uploads = Uploads(database, store, part_bytes=settings.upload_part_bytes)
+
+    cleanup = DebugCleanup(
+        database,
+        store,
+        interval_seconds=settings.debug_cleanup_interval_seconds,
+        newest=settings.debug_keep_runs,
+        total_bytes=settings.debug_keep_bytes,
+    )
 
     def register(server: grpc.aio.Server) -> None:
         material_rpc.add_LiveMaterialServiceServicer_to_server(
-            LiveMaterialServicer(database, uploads, relay.wake), server
+            LiveMaterialServicer(database, store, relay.wake, part_bytes=settings.upload_part_bytes), server
         )
         transcription_rpc.add_TranscriptionServiceServicer_to_server(TranscriptionServicer(database), server)
         project_rpc.add_VideoProjectServiceServicer_to_server(
@@ -81,6 +88,7 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
             Follower(peer, materials, types=[peers.ASR_TASK], interval_seconds=every, name="asr.materials"),
             Follower(peer, projects, types=["ai_slice"], interval_seconds=every, name="asr.projects"),
             removal,
+            cleanup,
         ],
         close=close,
     )

@@ -7,8 +7,9 @@ from uuid import UUID
 from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from libs.common import keywords
 from services.asr.errors import NoTranscript
-from services.asr.models import transcript_paragraphs, transcripts
+from services.asr.models import live_materials, transcript_paragraphs, transcripts
 
 
 async def one_snapshot(session: AsyncSession) -> None:
@@ -35,3 +36,32 @@ async def paragraphs(session: AsyncSession, material_id: UUID) -> Sequence[Row[A
     """Read a transcript's paragraphs in order."""
     query = select(transcript_paragraphs).where(transcript_paragraphs.c.material_id == material_id)
     return (await session.execute(query.order_by(transcript_paragraphs.c.paragraph))).all()
+
+
+async def search(
+    session: AsyncSession,
+    groups: Sequence[Sequence[str]],
+    *,
+    only: UUID | None,
+    after: tuple[UUID, int] | None,
+    limit: int,
+) -> Sequence[Row[Any]]:
+    """Read paragraphs that hold all words of a group: newest material first, its paragraphs in order.
+
+    `only` narrows to one material; `after` is the (material, paragraph) that the page before ended with.
+    """
+    columns = transcript_paragraphs.c
+    query = (
+        select(transcript_paragraphs, live_materials.c.name)
+        .join(live_materials, live_materials.c.id == columns.material_id)
+        .where(keywords.to_sql(groups, (columns.text,)))
+        .order_by(columns.material_id.desc(), columns.paragraph)
+        .limit(limit)
+    )
+    if only is not None:
+        query = query.where(columns.material_id == only)
+    if after is not None:
+        material_id, paragraph = after
+        same = (columns.material_id == material_id) & (columns.paragraph > paragraph)
+        query = query.where((columns.material_id < material_id) | same)
+    return (await session.execute(query)).all()

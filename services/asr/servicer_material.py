@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import grpc.aio
-from frontrow.asr.v1 import live_material_pb2, transcript_pb2
+from frontrow.asr.v1 import live_material_pb2
 from frontrow.asr.v1 import live_material_service_pb2 as pb
 from frontrow.asr.v1.live_material_service_pb2_grpc import LiveMaterialServiceServicer
 from google.protobuf.message import Message
@@ -16,13 +16,15 @@ from libs.common import keywords, paging
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
-from services.asr import convert, repository_deletion, repository_transcript, repository_upload
+from libs.common.objects import ObjectStore
+from services.asr import convert, repository_deletion, repository_upload
 from services.asr import repository_material as repository
-from services.asr.convert_transcript import batches, paragraph_message, topic_message, utterance_message
+from services.asr.debug_records import DebugRecords
 from services.asr.errors import MaterialNotFound, NameTaken, RequestIdReused, UploadIncomplete, UploadTaken
 from services.asr.peers import enqueue_cancel, enqueue_transcription, material_subject
-from services.asr.servicer_upload import Uploads
 from services.asr.states import AsrStatus
+from services.asr.transcripts import Transcripts
+from services.asr.uploads import Uploads
 
 Context = grpc.aio.ServicerContext[Any, Any]
 _WRITABLE = ("name", "remark")
@@ -31,10 +33,14 @@ _WRITABLE = ("name", "remark")
 class LiveMaterialServicer(LiveMaterialServiceServicer):
     """LiveMaterialService over one database and one object store."""
 
-    def __init__(self, database: Database, uploads: Uploads, wake_relay: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, store: ObjectStore, wake_relay: Callable[[], None], *, part_bytes: int
+    ) -> None:
         """`wake_relay` is called after each commit that left something in the outbox."""
         self._database = database
-        self._uploads = uploads
+        self._uploads = Uploads(database, store, part_bytes=part_bytes)
+        self._transcripts = Transcripts(database)
+        self._debug = DebugRecords(database, store)
         self._wake_relay = wake_relay
 
     async def CreateLiveMaterial(
@@ -213,41 +219,38 @@ class LiveMaterialServicer(LiveMaterialServiceServicer):
         self, request: pb.GetTranscriptRequest, context: Context
     ) -> AsyncIterator[pb.GetTranscriptResponse]:
         """Stream the transcript of one moment: header, topics, paragraphs, utterances."""
-        material_id = _material_id(request.live_material_id)
-        async with self._database.begin() as session:
-            await repository_transcript.one_snapshot(session)
-            await repository.get(session, material_id)
-            row = await repository_transcript.get(
-                session, material_id, with_utterances=not request.skip_utterances
-            )
-            paragraphs = await repository_transcript.paragraphs(session, material_id)
-        header = pb.TranscriptHeader(
-            live_material_id=str(material_id),
-            asr_version=row.asr_version,
-            engine=row.engine,
-            language=row.language,
-            summaries_source=row.summaries_source,
-            utterance_count=row.utterance_count,
-            paragraph_count=len(paragraphs),
-            topic_count=len(row.asr_summaries),
-            create_time=convert.timestamp(row.created_at),
-        )
-        yield pb.GetTranscriptResponse(header=header)
-        for topics in batches(topic_message(index, topic) for index, topic in enumerate(row.asr_summaries)):
-            yield pb.GetTranscriptResponse(topics=pb.TopicBatch(topics=topics))
-        for some in batches(paragraph_message(paragraph) for paragraph in paragraphs):
-            yield pb.GetTranscriptResponse(paragraphs=pb.ParagraphBatch(paragraphs=some))
-        if not request.skip_utterances:
-            for utterances in batches(_utterances(row.asr_raw, skip_words=request.skip_words)):
-                yield pb.GetTranscriptResponse(utterances=pb.UtteranceBatch(utterances=utterances))
+        async for answer in self._transcripts.stream(request):
+            yield answer
+
+    async def SearchTranscripts(
+        self, request: pb.SearchTranscriptsRequest, context: Context
+    ) -> pb.SearchTranscriptsResponse:
+        """Find paragraphs by keyword groups."""
+        return await self._transcripts.search(request)
+
+    async def ExportTranscript(
+        self, request: pb.ExportTranscriptRequest, context: Context
+    ) -> AsyncIterator[pb.ExportTranscriptResponse]:
+        """Write a transcript as a file."""
+        async for answer in self._transcripts.export(request):
+            yield answer
+
+    async def GetDebugRecord(
+        self, request: pb.GetDebugRecordRequest, context: Context
+    ) -> AsyncIterator[pb.GetDebugRecordResponse]:
+        """Read what each stage of a run did."""
+        async for answer in self._debug.stream(request):
+            yield answer
+
+    async def PinDebugRecord(
+        self, request: pb.PinDebugRecordRequest, context: Context
+    ) -> pb.PinDebugRecordResponse:
+        """Keep a run's record, or let it go."""
+        return await self._debug.pin(request)
 
     async def _read(self, material_id: UUID) -> live_material_pb2.LiveMaterial:
         async with self._database.begin() as session:
             return convert.material_message(await repository.get(session, material_id))
-
-
-def _utterances(stored: list[dict[str, object]], *, skip_words: bool) -> list[transcript_pb2.Utterance]:
-    return [utterance_message(index, item, skip_words=skip_words) for index, item in enumerate(stored)]
 
 
 def _material_id(text: str) -> UUID:

@@ -11,7 +11,7 @@ from frontrow.asr.v1.transcription_service_pb2_grpc import TranscriptionServiceS
 
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
-from services.asr import convert
+from services.asr import convert, repository_debug
 from services.asr import repository_transcription as repository
 from services.asr.convert_transcript import (
     batches,
@@ -40,6 +40,8 @@ class TranscriptionServicer(TranscriptionServiceServicer):
         task_id = convert.parse_id(request.task_id, "task_id")
         async with self._database.begin() as session:
             decision, row = await repository.begin(session, material_id, task_id, request.task_version)
+            if decision is Begin.BEGIN:
+                await repository_debug.started(session, material_id, row.asr_version)
             indices = await repository.part_indices(session, material_id)
         finished = decision is Begin.ALREADY_COMPLETED
         return pb.BeginTranscriptionResponse(
@@ -163,6 +165,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
         async with self._database.begin() as session:
             if await repository.complete(session, material_id, result.asr_version, material, transcript):
                 await repository.add_paragraphs(session, material_id, paragraphs)
+                await repository_debug.ended(session, material_id, result.asr_version, "completed")
 
     async def FailTranscription(
         self, request: pb.FailTranscriptionRequest, context: Context
@@ -174,6 +177,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
             await repository.fail(
                 session, material_id, request.asr_version, values, retryable=request.retryable
             )
+            await repository_debug.ended(session, material_id, request.asr_version, "failed")
         return pb.FailTranscriptionResponse()
 
 

@@ -22,3 +22,13 @@ class AsrSettings(BaseSettings):
     removal_interval_seconds: float = Field(
         default=30.0, gt=0, le=86400, description="Between removals of doomed objects."
     )
+    debug_cleanup_interval_seconds: float = Field(
+        default=300.0, gt=0, le=86400, description="Between clean-ups of the debug records."
+    )
+    debug_keep_runs: int = Field(
+        default=20,
+        ge=0,
+        le=100_000,
+        description="Records kept beside pinned, running and last failed ones.",
+    )
+    debug_keep_bytes: int = Field(default=2 << 30, ge=0, description="Bytes of all debug records together.")

@@ -4,6 +4,7 @@ isort:skip_file
 """
 
 from collections import abc as abc
+from frontrow.asr.v1 import debug_record_pb2 as debug_record_pb2
 from frontrow.asr.v1 import live_material_pb2 as live_material_pb2
 from frontrow.asr.v1 import transcript_pb2 as transcript_pb2
 from google.protobuf import descriptor as descriptor
@@ -11,6 +12,7 @@ from google.protobuf import field_mask_pb2 as field_mask_pb2
 from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
 from google.protobuf.internal import containers as containers
+from google.protobuf.internal import enum_type_wrapper as enum_type_wrapper
 import builtins as builtins
 import sys
 import typing as typing
@@ -21,6 +23,37 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: descriptor.FileDescriptor
+
+class _ExportFormat:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ExportFormatEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_ExportFormat.ValueType], builtins.type):
+    DESCRIPTOR: descriptor.EnumDescriptor
+    EXPORT_FORMAT_UNSPECIFIED: _ExportFormat.ValueType  # 0
+    """Taken as TXT."""
+    EXPORT_FORMAT_SRT: _ExportFormat.ValueType  # 1
+    """SubRip subtitles, one cue an utterance."""
+    EXPORT_FORMAT_VTT: _ExportFormat.ValueType  # 2
+    """WebVTT subtitles, one cue an utterance."""
+    EXPORT_FORMAT_TXT: _ExportFormat.ValueType  # 3
+    """Plain text: topics as headings, paragraphs with their times."""
+    EXPORT_FORMAT_JSON: _ExportFormat.ValueType  # 4
+    """Everything, with raw texts and words, as one JSON object."""
+
+class ExportFormat(_ExportFormat, metaclass=_ExportFormatEnumTypeWrapper):
+    """What a transcript is written as."""
+
+EXPORT_FORMAT_UNSPECIFIED: ExportFormat.ValueType  # 0
+"""Taken as TXT."""
+EXPORT_FORMAT_SRT: ExportFormat.ValueType  # 1
+"""SubRip subtitles, one cue an utterance."""
+EXPORT_FORMAT_VTT: ExportFormat.ValueType  # 2
+"""WebVTT subtitles, one cue an utterance."""
+EXPORT_FORMAT_TXT: ExportFormat.ValueType  # 3
+"""Plain text: topics as headings, paragraphs with their times."""
+EXPORT_FORMAT_JSON: ExportFormat.ValueType  # 4
+"""Everything, with raw texts and words, as one JSON object."""
 
 @typing.final
 class CreateLiveMaterialRequest(message.Message):
@@ -728,3 +761,329 @@ class GetTranscriptResponse(message.Message):
     _WhichOneofReturnType_item: _TypeAlias = typing.Literal["header", "topics", "paragraphs", "utterances"]  # noqa: Y015
     _WhichOneofArgType_item: _TypeAlias = typing.Literal["item", b"item"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
+
+@typing.final
+class SearchTranscriptsRequest(message.Message):
+    """Request of SearchTranscripts."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    KEYWORDS_FIELD_NUMBER: builtins.int
+    LIVE_MATERIAL_ID_FIELD_NUMBER: builtins.int
+    PAGE_SIZE_FIELD_NUMBER: builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    keywords: builtins.str
+    """Keyword groups: space or comma is AND within one paragraph, `|` is OR; up to 512 characters, not empty."""
+    live_material_id: builtins.str
+    """Only this material's transcript; empty: all."""
+    page_size: builtins.int
+    """Items a page, up to 1,000; 0: 50."""
+    page_token: builtins.str
+    """From the page before, for the same query; empty: the first page."""
+    def __init__(
+        self,
+        *,
+        keywords: builtins.str = ...,
+        live_material_id: builtins.str = ...,
+        page_size: builtins.int = ...,
+        page_token: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["keywords", b"keywords", "live_material_id", b"live_material_id", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class TranscriptHit(message.Message):
+    """A paragraph that was found."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    LIVE_MATERIAL_ID_FIELD_NUMBER: builtins.int
+    LIVE_MATERIAL_NAME_FIELD_NUMBER: builtins.int
+    PARAGRAPH_FIELD_NUMBER: builtins.int
+    START_MS_FIELD_NUMBER: builtins.int
+    END_MS_FIELD_NUMBER: builtins.int
+    live_material_id: builtins.str
+    """The material."""
+    live_material_name: builtins.str
+    """Its name."""
+    start_ms: builtins.int
+    """Where the paragraph begins, in milliseconds."""
+    end_ms: builtins.int
+    """Where it ends, in milliseconds."""
+    @builtins.property
+    def paragraph(self) -> transcript_pb2.Paragraph:
+        """The paragraph."""
+
+    def __init__(
+        self,
+        *,
+        live_material_id: builtins.str = ...,
+        live_material_name: builtins.str = ...,
+        paragraph: transcript_pb2.Paragraph | None = ...,
+        start_ms: builtins.int = ...,
+        end_ms: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["paragraph", b"paragraph"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["end_ms", b"end_ms", "live_material_id", b"live_material_id", "live_material_name", b"live_material_name", "paragraph", b"paragraph", "start_ms", b"start_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class SearchTranscriptsResponse(message.Message):
+    """Response of SearchTranscripts."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    HITS_FIELD_NUMBER: builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    next_page_token: builtins.str
+    """For the next page; empty at the end."""
+    @builtins.property
+    def hits(self) -> containers.RepeatedCompositeFieldContainer[TranscriptHit]:
+        """The page: newest material first, its paragraphs in order."""
+
+    def __init__(
+        self,
+        *,
+        hits: abc.Iterable[TranscriptHit] | None = ...,
+        next_page_token: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["hits", b"hits", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ExportTranscriptRequest(message.Message):
+    """Request of ExportTranscript."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    LIVE_MATERIAL_ID_FIELD_NUMBER: builtins.int
+    FORMAT_FIELD_NUMBER: builtins.int
+    live_material_id: builtins.str
+    """The material."""
+    format: ExportFormat.ValueType
+    """The format. Default: TXT."""
+    def __init__(
+        self,
+        *,
+        live_material_id: builtins.str = ...,
+        format: ExportFormat.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["format", b"format", "live_material_id", b"live_material_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ExportInfo(message.Message):
+    """First message of an export."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    FILE_NAME_FIELD_NUMBER: builtins.int
+    CONTENT_TYPE_FIELD_NUMBER: builtins.int
+    file_name: builtins.str
+    """A name to save it under."""
+    content_type: builtins.str
+    """Content type, such as `text/vtt; charset=utf-8`."""
+    def __init__(
+        self,
+        *,
+        file_name: builtins.str = ...,
+        content_type: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["content_type", b"content_type", "file_name", b"file_name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ExportTranscriptResponse(message.Message):
+    """A message of ExportTranscript's stream."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    INFO_FIELD_NUMBER: builtins.int
+    CHUNK_FIELD_NUMBER: builtins.int
+    chunk: builtins.bytes
+    """The next bytes, UTF-8; may cut a character."""
+    @builtins.property
+    def info(self) -> ExportInfo:
+        """First message only."""
+
+    def __init__(
+        self,
+        *,
+        info: ExportInfo | None = ...,
+        chunk: builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["chunk", b"chunk", "info", b"info", "item", b"item"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["chunk", b"chunk", "info", b"info", "item", b"item"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_item: _TypeAlias = typing.Literal["info", "chunk"]  # noqa: Y015
+    _WhichOneofArgType_item: _TypeAlias = typing.Literal["item", b"item"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
+
+@typing.final
+class GetDebugRecordRequest(message.Message):
+    """Request of GetDebugRecord."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    LIVE_MATERIAL_ID_FIELD_NUMBER: builtins.int
+    ASR_VERSION_FIELD_NUMBER: builtins.int
+    live_material_id: builtins.str
+    """The material."""
+    asr_version: builtins.int
+    """The run; 0: the newest."""
+    def __init__(
+        self,
+        *,
+        live_material_id: builtins.str = ...,
+        asr_version: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_version", b"asr_version", "live_material_id", b"live_material_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class DebugRuns(message.Message):
+    """First message of a debug record."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    RUNS_FIELD_NUMBER: builtins.int
+    ASR_VERSION_FIELD_NUMBER: builtins.int
+    asr_version: builtins.int
+    """The run whose stages follow; 0 when the material has had none."""
+    @builtins.property
+    def runs(self) -> containers.RepeatedCompositeFieldContainer[debug_record_pb2.DebugRun]:
+        """The material's runs, newest first, those included whose record has been cleaned up meanwhile."""
+
+    def __init__(
+        self,
+        *,
+        runs: abc.Iterable[debug_record_pb2.DebugRun] | None = ...,
+        asr_version: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_version", b"asr_version", "runs", b"runs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class DebugStage(message.Message):
+    """A piece of a stage."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: builtins.int
+    CHUNK_FIELD_NUMBER: builtins.int
+    name: builtins.str
+    """Name of the stage, such as `001_prepare`."""
+    chunk: builtins.bytes
+    """The next bytes of its JSON, UTF-8; a stage comes in several messages when it is long."""
+    def __init__(
+        self,
+        *,
+        name: builtins.str = ...,
+        chunk: builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["chunk", b"chunk", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class GetDebugRecordResponse(message.Message):
+    """A message of GetDebugRecord's stream."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    RUNS_FIELD_NUMBER: builtins.int
+    STAGE_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def runs(self) -> DebugRuns:
+        """First message only."""
+
+    @builtins.property
+    def stage(self) -> DebugStage:
+        """The next piece."""
+
+    def __init__(
+        self,
+        *,
+        runs: DebugRuns | None = ...,
+        stage: DebugStage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["item", b"item", "runs", b"runs", "stage", b"stage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["item", b"item", "runs", b"runs", "stage", b"stage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_item: _TypeAlias = typing.Literal["runs", "stage"]  # noqa: Y015
+    _WhichOneofArgType_item: _TypeAlias = typing.Literal["item", b"item"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_item) -> _WhichOneofReturnType_item | None: ...
+
+@typing.final
+class PinDebugRecordRequest(message.Message):
+    """Request of PinDebugRecord."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    LIVE_MATERIAL_ID_FIELD_NUMBER: builtins.int
+    ASR_VERSION_FIELD_NUMBER: builtins.int
+    UNPIN_FIELD_NUMBER: builtins.int
+    live_material_id: builtins.str
+    """The material."""
+    asr_version: builtins.int
+    """The run."""
+    unpin: builtins.bool
+    """True to let it go again. Default: pin."""
+    def __init__(
+        self,
+        *,
+        live_material_id: builtins.str = ...,
+        asr_version: builtins.int = ...,
+        unpin: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_version", b"asr_version", "live_material_id", b"live_material_id", "unpin", b"unpin"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class PinDebugRecordResponse(message.Message):
+    """Response of PinDebugRecord."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def run(self) -> debug_record_pb2.DebugRun:
+        """The run after the call."""
+
+    def __init__(
+        self,
+        *,
+        run: debug_record_pb2.DebugRun | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...

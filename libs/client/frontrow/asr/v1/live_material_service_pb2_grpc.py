@@ -85,6 +85,26 @@ class LiveMaterialServiceStub:
                 request_serializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetTranscriptRequest.SerializeToString,
                 response_deserializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetTranscriptResponse.FromString,
                 _registered_method=True)
+        self.SearchTranscripts = channel.unary_unary(
+                '/frontrow.asr.v1.LiveMaterialService/SearchTranscripts',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.SearchTranscriptsRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.SearchTranscriptsResponse.FromString,
+                _registered_method=True)
+        self.ExportTranscript = channel.unary_stream(
+                '/frontrow.asr.v1.LiveMaterialService/ExportTranscript',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.ExportTranscriptRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.ExportTranscriptResponse.FromString,
+                _registered_method=True)
+        self.GetDebugRecord = channel.unary_stream(
+                '/frontrow.asr.v1.LiveMaterialService/GetDebugRecord',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetDebugRecordRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetDebugRecordResponse.FromString,
+                _registered_method=True)
+        self.PinDebugRecord = channel.unary_unary(
+                '/frontrow.asr.v1.LiveMaterialService/PinDebugRecord',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.PinDebugRecordRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.PinDebugRecordResponse.FromString,
+                _registered_method=True)
 
 
 class LiveMaterialServiceServicer:
@@ -175,6 +195,38 @@ class LiveMaterialServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SearchTranscripts(self, request, context):
+        """Find paragraphs by keyword groups, in one transcript or in all, newest material first. Read only. Errors:
+        INVALID_ARGUMENT for keywords without a word, or a page_token of another query.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExportTranscript(self, request, context):
+        """Write a transcript as a file: its description first, then its bytes. Read only. Errors:
+        NOT_FOUND/MATERIAL_NOT_FOUND; FAILED_PRECONDITION/NO_TRANSCRIPT.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDebugRecord(self, request, context):
+        """Read what each stage of a run did: the material's runs first, then the wanted run's stages in order. Read only.
+        Errors: NOT_FOUND/MATERIAL_NOT_FOUND, DEBUG_RUN_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PinDebugRecord(self, request, context):
+        """Keep a run's record from being cleaned up, or let it go again. Idempotent. Errors:
+        NOT_FOUND/MATERIAL_NOT_FOUND, DEBUG_RUN_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LiveMaterialServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -227,6 +279,26 @@ def add_LiveMaterialServiceServicer_to_server(servicer, server):
                     servicer.GetTranscript,
                     request_deserializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetTranscriptRequest.FromString,
                     response_serializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetTranscriptResponse.SerializeToString,
+            ),
+            'SearchTranscripts': grpc.unary_unary_rpc_method_handler(
+                    servicer.SearchTranscripts,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.SearchTranscriptsRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.SearchTranscriptsResponse.SerializeToString,
+            ),
+            'ExportTranscript': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportTranscript,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.ExportTranscriptRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.ExportTranscriptResponse.SerializeToString,
+            ),
+            'GetDebugRecord': grpc.unary_stream_rpc_method_handler(
+                    servicer.GetDebugRecord,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetDebugRecordRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetDebugRecordResponse.SerializeToString,
+            ),
+            'PinDebugRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.PinDebugRecord,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.PinDebugRecordRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.PinDebugRecordResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -500,6 +572,114 @@ class LiveMaterialService:
             '/frontrow.asr.v1.LiveMaterialService/GetTranscript',
             frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetTranscriptRequest.SerializeToString,
             frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetTranscriptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SearchTranscripts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.asr.v1.LiveMaterialService/SearchTranscripts',
+            frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.SearchTranscriptsRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.SearchTranscriptsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportTranscript(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/frontrow.asr.v1.LiveMaterialService/ExportTranscript',
+            frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.ExportTranscriptRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.ExportTranscriptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDebugRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/frontrow.asr.v1.LiveMaterialService/GetDebugRecord',
+            frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetDebugRecordRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.GetDebugRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PinDebugRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.asr.v1.LiveMaterialService/PinDebugRecord',
+            frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.PinDebugRecordRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_live__material__service__pb2.PinDebugRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -74,6 +74,22 @@ class LiveMaterialServiceStub:
     transcript even when a new one is stored meanwhile. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
     FAILED_PRECONDITION/NO_TRANSCRIPT.
     """
+    SearchTranscripts: grpc.UnaryUnaryMultiCallable[live_material_service_pb2.SearchTranscriptsRequest, live_material_service_pb2.SearchTranscriptsResponse]
+    """Find paragraphs by keyword groups, in one transcript or in all, newest material first. Read only. Errors:
+    INVALID_ARGUMENT for keywords without a word, or a page_token of another query.
+    """
+    ExportTranscript: grpc.UnaryStreamMultiCallable[live_material_service_pb2.ExportTranscriptRequest, live_material_service_pb2.ExportTranscriptResponse]
+    """Write a transcript as a file: its description first, then its bytes. Read only. Errors:
+    NOT_FOUND/MATERIAL_NOT_FOUND; FAILED_PRECONDITION/NO_TRANSCRIPT.
+    """
+    GetDebugRecord: grpc.UnaryStreamMultiCallable[live_material_service_pb2.GetDebugRecordRequest, live_material_service_pb2.GetDebugRecordResponse]
+    """Read what each stage of a run did: the material's runs first, then the wanted run's stages in order. Read only.
+    Errors: NOT_FOUND/MATERIAL_NOT_FOUND, DEBUG_RUN_NOT_FOUND.
+    """
+    PinDebugRecord: grpc.UnaryUnaryMultiCallable[live_material_service_pb2.PinDebugRecordRequest, live_material_service_pb2.PinDebugRecordResponse]
+    """Keep a run's record from being cleaned up, or let it go again. Idempotent. Errors:
+    NOT_FOUND/MATERIAL_NOT_FOUND, DEBUG_RUN_NOT_FOUND.
+    """
 
 @typing.type_check_only
 class LiveMaterialServiceAsyncStub(LiveMaterialServiceStub):
@@ -120,6 +136,22 @@ class LiveMaterialServiceAsyncStub(LiveMaterialServiceStub):
     """Read the transcript: a header, then topics, paragraphs and utterances in batches. Read only; one consistent
     transcript even when a new one is stored meanwhile. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
     FAILED_PRECONDITION/NO_TRANSCRIPT.
+    """
+    SearchTranscripts: aio.UnaryUnaryMultiCallable[live_material_service_pb2.SearchTranscriptsRequest, live_material_service_pb2.SearchTranscriptsResponse]  # type: ignore[assignment]
+    """Find paragraphs by keyword groups, in one transcript or in all, newest material first. Read only. Errors:
+    INVALID_ARGUMENT for keywords without a word, or a page_token of another query.
+    """
+    ExportTranscript: aio.UnaryStreamMultiCallable[live_material_service_pb2.ExportTranscriptRequest, live_material_service_pb2.ExportTranscriptResponse]  # type: ignore[assignment]
+    """Write a transcript as a file: its description first, then its bytes. Read only. Errors:
+    NOT_FOUND/MATERIAL_NOT_FOUND; FAILED_PRECONDITION/NO_TRANSCRIPT.
+    """
+    GetDebugRecord: aio.UnaryStreamMultiCallable[live_material_service_pb2.GetDebugRecordRequest, live_material_service_pb2.GetDebugRecordResponse]  # type: ignore[assignment]
+    """Read what each stage of a run did: the material's runs first, then the wanted run's stages in order. Read only.
+    Errors: NOT_FOUND/MATERIAL_NOT_FOUND, DEBUG_RUN_NOT_FOUND.
+    """
+    PinDebugRecord: aio.UnaryUnaryMultiCallable[live_material_service_pb2.PinDebugRecordRequest, live_material_service_pb2.PinDebugRecordResponse]  # type: ignore[assignment]
+    """Keep a run's record from being cleaned up, or let it go again. Idempotent. Errors:
+    NOT_FOUND/MATERIAL_NOT_FOUND, DEBUG_RUN_NOT_FOUND.
     """
 
 class LiveMaterialServiceServicer(metaclass=abc_1.ABCMeta):
@@ -224,6 +256,46 @@ class LiveMaterialServiceServicer(metaclass=abc_1.ABCMeta):
         """Read the transcript: a header, then topics, paragraphs and utterances in batches. Read only; one consistent
         transcript even when a new one is stored meanwhile. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
         FAILED_PRECONDITION/NO_TRANSCRIPT.
+        """
+
+    @abc_1.abstractmethod
+    def SearchTranscripts(
+        self,
+        request: live_material_service_pb2.SearchTranscriptsRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[live_material_service_pb2.SearchTranscriptsResponse, abc.Awaitable[live_material_service_pb2.SearchTranscriptsResponse]]:
+        """Find paragraphs by keyword groups, in one transcript or in all, newest material first. Read only. Errors:
+        INVALID_ARGUMENT for keywords without a word, or a page_token of another query.
+        """
+
+    @abc_1.abstractmethod
+    def ExportTranscript(
+        self,
+        request: live_material_service_pb2.ExportTranscriptRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[abc.Iterator[live_material_service_pb2.ExportTranscriptResponse], abc.AsyncIterator[live_material_service_pb2.ExportTranscriptResponse]]:
+        """Write a transcript as a file: its description first, then its bytes. Read only. Errors:
+        NOT_FOUND/MATERIAL_NOT_FOUND; FAILED_PRECONDITION/NO_TRANSCRIPT.
+        """
+
+    @abc_1.abstractmethod
+    def GetDebugRecord(
+        self,
+        request: live_material_service_pb2.GetDebugRecordRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[abc.Iterator[live_material_service_pb2.GetDebugRecordResponse], abc.AsyncIterator[live_material_service_pb2.GetDebugRecordResponse]]:
+        """Read what each stage of a run did: the material's runs first, then the wanted run's stages in order. Read only.
+        Errors: NOT_FOUND/MATERIAL_NOT_FOUND, DEBUG_RUN_NOT_FOUND.
+        """
+
+    @abc_1.abstractmethod
+    def PinDebugRecord(
+        self,
+        request: live_material_service_pb2.PinDebugRecordRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[live_material_service_pb2.PinDebugRecordResponse, abc.Awaitable[live_material_service_pb2.PinDebugRecordResponse]]:
+        """Keep a run's record from being cleaned up, or let it go again. Idempotent. Errors:
+        NOT_FOUND/MATERIAL_NOT_FOUND, DEBUG_RUN_NOT_FOUND.
         """
 
 def add_LiveMaterialServiceServicer_to_server(servicer: LiveMaterialServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...
