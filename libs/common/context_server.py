@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),  # else a second server shares the port in silence and takes half of the calls
-    ("grpc.http2.min_recv_ping_interval_without_data_ms", 30_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.keepalive_time_ms", 120_000),
     ("grpc.keepalive_timeout_ms", 20_000),

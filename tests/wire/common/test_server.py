@@ -8,6 +8,8 @@ from pathlib import Path
 
 import grpc
 import pytest
+from frontrow.worker import dial
+from grpc._cython import cygrpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from libs.common import client, context_server
@@ -104,7 +106,14 @@ async def test_health_watch_of_an_unknown_service_says_so_and_stays():
 def test_clients_ping_no_more_often_than_servers_allow():
     client_ms = dict(client.OPTIONS)["grpc.keepalive_time_ms"]
     assert client_ms == 60_000
-    assert dict(context_server.OPTIONS)["grpc.http2.min_recv_ping_interval_without_data_ms"] < client_ms
+    assert dict(context_server.OPTIONS)["grpc.http2.min_ping_interval_without_data_ms"] < client_ms
+
+
+def test_every_channel_option_is_one_that_grpc_knows():
+    """An option that gRPC doesn't know is ignored in silence, and the default holds instead."""
+    binary = Path(cygrpc.__file__).read_bytes()
+    for name, _ in (*client.OPTIONS, *context_server.OPTIONS, *dial.OPTIONS):
+        assert name.encode() in binary, name
 
 
 async def test_everything_stops_in_order():

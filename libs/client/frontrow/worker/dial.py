@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
-_OPTIONS: tuple[tuple[str, int | str], ...] = (
+OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.lb_policy_name", "round_robin"),
@@ -68,12 +68,12 @@ class Dial:
         """Open a channel for the running event loop."""
         credentials = self._credentials()
         if credentials is None:
-            return grpc.aio.insecure_channel(self.address, options=_OPTIONS)
-        return grpc.aio.secure_channel(self.address, credentials, options=_OPTIONS)
+            return grpc.aio.insecure_channel(self.address, options=OPTIONS)
+        return grpc.aio.secure_channel(self.address, credentials, options=OPTIONS)
 
     def sync(self) -> grpc.Channel:
         """Open a channel that may be used from any thread."""
         credentials = self._credentials()
         if credentials is None:
-            return grpc.insecure_channel(self.address, options=_OPTIONS)
-        return grpc.secure_channel(self.address, credentials, options=_OPTIONS)
+            return grpc.insecure_channel(self.address, options=OPTIONS)
+        return grpc.secure_channel(self.address, credentials, options=OPTIONS)
