@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import grpc
 from frontrow.review.v1 import (
     catalog_service_pb2_grpc,
     draft_service_pb2_grpc,
     intake_service_pb2_grpc,
     key_service_pb2_grpc,
+    media_service_pb2_grpc,
 )
 
 from libs.common.db import Database
 from libs.common.objects import open_store
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
+from services.review.cleanup import CleanUpLimits, MediaCare
 from services.review.renditions import Renditions
 from services.review.servicer_catalog import CatalogServicer
 from services.review.servicer_draft import DraftServicer
 from services.review.servicer_intake import IntakeServicer
 from services.review.servicer_key import KeyServicer
+from services.review.servicer_media import MediaServicer
 from services.review.settings import ReviewSettings
 
 SERVICE_NAMES = tuple(
-    f"frontrow.review.v1.{name}" for name in ("DraftService", "IntakeService", "CatalogService", "KeyService")
+    f"frontrow.review.v1.{name}"
+    for name in ("DraftService", "IntakeService", "CatalogService", "KeyService", "MediaService")
 )
 
 
@@ -31,6 +37,12 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
     database = Database(common.database, "frontrow-review")
     store = open_store(common.store)
     renditions = Renditions(database, store, publish_limit_bytes=settings.publish_limit_bytes)
+    limits = CleanUpLimits(
+        grace=timedelta(seconds=settings.clean_up_grace_seconds),
+        share=settings.clean_up_share,
+        plausible=settings.clean_up_plausible_count,
+    )
+    care = MediaCare(database, store, limits)
 
     def register(server: grpc.aio.Server) -> None:
         draft_service_pb2_grpc.add_DraftServiceServicer_to_server(DraftServicer(database, renditions), server)
@@ -39,5 +51,6 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
             CatalogServicer(database, renditions), server
         )
         key_service_pb2_grpc.add_KeyServiceServicer_to_server(KeyServicer(database), server)
+        media_service_pb2_grpc.add_MediaServiceServicer_to_server(MediaServicer(care), server)
 
     return Mounted(register=register, service_names=SERVICE_NAMES, loops=(), close=database.close)

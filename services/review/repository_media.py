@@ -79,12 +79,19 @@ async def reserve(session: AsyncSession, job_id: str, items: Sequence[NewMedia])
 
 async def _parents(session: AsyncSession, keys: Iterable[str]) -> dict[str, int]:
     wanted = sorted(keys)
-    query = select(media.c.key, media.c.id).where(media.c.key.in_(wanted), media.c.parent_id.is_(None))
-    found = {key: int(row_id) for key, row_id in await session.execute(query.with_for_update(key_share=True))}
+    query = (
+        select(media.c.key, media.c.id, media.c.state)
+        .where(media.c.key.in_(wanted), media.c.parent_id.is_(None))
+        .order_by(media.c.key)
+        .with_for_update(read=True)  # or the clean-up could condemn the parent without its new thumbnail
+    )
+    rows = {row.key: row for row in await session.execute(query)}
     for key in wanted:
-        if key not in found:
+        if key not in rows:
             raise ParentNotFound(f"the original {key!r} must be announced before its thumbnails", key=key)
-    return found
+        if rows[key].state == MediaState.DELETING.value:
+            raise being_deleted(key)
+    return {key: int(row.id) for key, row in rows.items()}
 
 
 async def _announce(

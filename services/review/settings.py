@@ -17,3 +17,14 @@ class ReviewSettings(BaseSettings):
         ge=1 << 20,
         description="larger originals aren't shown to the public, only thumbnails",
     )
+    clean_up_grace_seconds: float = Field(
+        default=86_400.0,
+        ge=0,
+        description="an image stays untouched so long, then marked so long, before it goes",
+    )
+    clean_up_share: float = Field(
+        default=0.2, gt=0, le=1, description="a clean-up that would delete more than this share is refused"
+    )
+    clean_up_plausible_count: int = Field(
+        default=100, ge=0, description="so many images may be deleted whatever share they are"
+    )

@@ -1,0 +1,282 @@
+"""Clean-up: what is referred to stays, what isn't goes after two graces, and nothing races it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import grpc
+import pytest
+from frontrow.review.v1 import intake_service_pb2 as intake
+from frontrow.review.v1 import media_pb2, media_service_pb2_grpc
+from frontrow.review.v1 import media_service_pb2 as pb
+from sqlalchemy import select, text, update
+
+from libs.common.client import error_info, reason_of
+from libs.common.db import Database
+from libs.common.objects import ObjectStore, StoreUnavailable
+from services.review import errors
+from services.review.cleanup import CleanUpLimits, MediaCare
+from services.review.models_audit import audit_log
+from services.review.models_media import media
+from tests.integration.review.gallery import Gallery, acting, item_of, unique
+
+HOUR = timedelta(hours=1)
+GRACE = timedelta(hours=24)
+
+
+@pytest.fixture
+def care(database: Database, store: ObjectStore) -> MediaCare:
+    return MediaCare(database, store, CleanUpLimits(GRACE, share=0.2, plausible=1000))
+
+
+async def stored(gallery: Gallery, store: ObjectStore, name: str, *, parent_key: str = "") -> str:
+    """Announce, put and confirm an object; return its key."""
+    item = item_of(name.encode(), parent_key=parent_key)
+    await gallery.intake.ReserveMedia(intake.ReserveMediaRequest(job_id="job", items=[item]))
+    await store.put_bytes(item.key, name.encode())
+    await gallery.intake.ConfirmMedia(intake.ConfirmMediaRequest(job_id="job", keys=[item.key]))
+    return item.key
+
+
+async def pass_time(database: Database, by: timedelta) -> None:
+    """Make every row as old as if that time had passed."""
+    async with database.begin() as session:
+        await session.execute(
+            update(media).values(touched_at=media.c.touched_at - by, marked_at=media.c.marked_at - by)
+        )
+
+
+async def states(database: Database, *keys: str) -> list[str | None]:
+    """Return each key's state, with `*` when it is marked; None without a row."""
+    async with database.begin() as session:
+        rows = await session.execute(select(media).where(media.c.key.in_(keys)))
+        found = {row.key: row.state + ("*" if row.marked_at else "") for row in rows}
+    return [found.get(key) for key in keys]
+
+
+async def clean(care: MediaCare) -> None:
+    await care.clean_up(actor="ops", apply=True)
+
+
+async def test_an_orphan_goes_after_two_graces_with_its_thumbnails_and_a_report_writes_nothing(
+    gallery: Gallery, database: Database, store: ObjectStore, care: MediaCare
+) -> None:
+    orphan = await stored(gallery, store, unique("orphan"))
+    thumbnail = await stored(gallery, store, unique("thumb"), parent_key=orphan)
+    await clean(care)
+    assert await states(database, orphan, thumbnail) == ["live", "live"]
+    await pass_time(database, GRACE + HOUR)
+    report = await care.clean_up(actor="", apply=False)
+    assert report.marked_count >= 1
+    assert await states(database, orphan) == ["live"]
+    await clean(care)
+    assert await states(database, orphan, thumbnail) == ["live*", "live"]
+    await pass_time(database, GRACE - HOUR)
+    await clean(care)
+    assert await states(database, orphan) == ["live*"]
+    await pass_time(database, 2 * HOUR)
+    assert orphan in (await care.clean_up(actor="", apply=False)).deleted_keys
+    assert await states(database, orphan) == ["live*"]
+    result = await care.clean_up(actor="ops", apply=True)
+    assert {orphan, thumbnail} <= set(result.deleted_keys)
+    assert await states(database, orphan, thumbnail) == [None, None]
+    assert await store.head(orphan) is None
+    assert await store.head(thumbnail) is None
+    async with database.begin() as session:
+        row = (await session.execute(select(audit_log).order_by(audit_log.c.id.desc()).limit(1))).one()
+    assert (row.action, row.actor) == ("media.cleaned_up", "ops")
+    assert orphan in row.details["deleted_keys"]
+
+
+async def test_what_a_draft_or_an_album_shows_stays_even_when_the_draft_is_deleted(
+    gallery: Gallery, database: Database, store: ObjectStore, care: MediaCare
+) -> None:
+    names = [unique("kept") for _ in range(3)]
+    keys = [await stored(gallery, store, name) for name in names]
+    for name, step in zip(names, (gallery.approve, gallery.delete, gallery.reject), strict=True):
+        await step(await gallery.street(unique("Kept"), 2026, 2, [name]))
+    for _ in range(3):
+        await pass_time(database, 2 * GRACE)
+        await clean(care)
+    assert await states(database, *keys) == ["live"] * 3
+    assert all([await store.head(key) for key in keys])
+
+
+async def test_a_purge_leaves_images_to_the_clean_up(
+    gallery: Gallery, database: Database, store: ObjectStore, care: MediaCare
+) -> None:
+    name = unique("purged")
+    key = await stored(gallery, store, name)
+    draft = await gallery.street(unique("Purge"), 2026, 2, [name])
+    await gallery.approve(draft)
+    await gallery.purge(draft)
+    assert await store.head(key)
+    for _ in range(2):
+        await pass_time(database, 2 * GRACE)
+        await clean(care)
+    assert await states(database, key) == [None]
+
+
+async def test_a_marked_image_that_a_draft_takes_is_kept(
+    gallery: Gallery, database: Database, store: ObjectStore, care: MediaCare
+) -> None:
+    taken, announced = unique("taken"), unique("announced")
+    keys = [await stored(gallery, store, name) for name in (taken, announced)]
+    await pass_time(database, 2 * GRACE)
+    await clean(care)
+    assert await states(database, *keys) == ["live*", "live*"]
+    await gallery.street(unique("Taken"), 2026, 2, [taken])
+    await stored(gallery, store, announced)
+    assert await states(database, *keys) == ["live", "live"]
+    await pass_time(database, GRACE - HOUR)
+    await clean(care)
+    assert await states(database, *keys) == ["live", "live"]
+
+
+async def test_a_share_that_is_implausible_is_refused_and_nothing_is_written(
+    gallery: Gallery, database: Database, store: ObjectStore, care: MediaCare
+) -> None:
+    strict = MediaCare(database, store, CleanUpLimits(GRACE, share=0.01, plausible=1))
+    keys = [await stored(gallery, store, unique("mass")) for _ in range(8)]
+    await pass_time(database, 2 * GRACE)
+    await clean(care)
+    await pass_time(database, 2 * GRACE)
+    with pytest.raises(errors.ImplausibleShare):
+        await clean(strict)
+    assert await states(database, *keys) == ["live*"] * 8
+    await clean(care)
+    assert await states(database, *keys) == [None] * 8
+
+
+class BrokenStore:
+    """A store whose deletes fail; everything else is the real one's."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    async def delete(self, key: str) -> None:
+        raise StoreUnavailable(key)
+
+
+async def test_a_clean_up_that_broke_off_is_resumed(
+    gallery: Gallery, database: Database, store: ObjectStore, care: MediaCare
+) -> None:
+    key = await stored(gallery, store, unique("resumed"))
+    await pass_time(database, 2 * GRACE)
+    await clean(care)
+    await pass_time(database, 2 * GRACE)
+    broken = MediaCare(database, BrokenStore(store), CleanUpLimits(GRACE, share=1, plausible=9))  # type: ignore[arg-type]
+    with pytest.raises(errors.StoreUnavailable):
+        await clean(broken)
+    assert await states(database, key) == ["deleting*"]
+    await clean(care)
+    assert await states(database, key) == [None]
+    assert await store.head(key) is None
+
+
+async def test_the_same_bytes_uploaded_while_they_are_cleaned_up_exist_in_the_end(
+    gallery: Gallery, database: Database, store: ObjectStore
+) -> None:
+    """Without any grace, so that every step of the one meets every step of the other."""
+    hasty = MediaCare(database, store, CleanUpLimits(timedelta(0), share=1, plausible=9))
+    refusals: list[str | None] = []
+
+    async def upload(name: str) -> str:
+        for _ in range(50):
+            try:
+                await stored(gallery, store, name)
+                return await gallery.street(unique("Upload"), 2026, 2, [name])
+            except grpc.aio.AioRpcError as error:
+                refusals.append(reason_of(error))
+        raise AssertionError("never came through")
+
+    async def cleaner(done: asyncio.Event) -> None:
+        while not done.is_set():
+            await clean(hasty)
+
+    done = asyncio.Event()
+    cleaning = [asyncio.create_task(cleaner(done)) for _ in range(2)]
+    for _ in range(25):
+        name = unique("same")
+        await asyncio.gather(upload(name), upload(name))
+        key = item_of(name.encode()).key
+        assert (await states(database, key))[0] in {"live", "live*"}
+        assert await store.get_bytes(key) == name.encode()
+    done.set()
+    await asyncio.gather(*cleaning)
+    assert set(refusals) <= {"MEDIA_BEING_DELETED", "MEDIA_NOT_RESERVED", "MEDIA_NOT_LIVE"}
+
+
+async def test_a_media_row_that_something_refers_to_can_not_be_deleted(
+    gallery: Gallery, database: Database, store: ObjectStore
+) -> None:
+    name = unique("restricted")
+    key = await stored(gallery, store, name)
+    await gallery.street(unique("Restricted"), 2026, 2, [name])
+    with pytest.raises(Exception, match="violates foreign key constraint"):
+        async with database.begin() as session:
+            await session.execute(media.delete().where(media.c.key == key))
+
+
+@pytest.fixture
+async def operator(gallery: Gallery) -> AsyncIterator[media_service_pb2_grpc.MediaServiceAsyncStub]:
+    yield media_service_pb2_grpc.MediaServiceStub(gallery.channel)
+
+
+async def test_operators_clean_up_by_name_and_only_report_by_default(
+    operator: media_service_pb2_grpc.MediaServiceAsyncStub,
+) -> None:
+    assert not (await operator.CleanUpMedia(pb.CleanUpMediaRequest())).applied
+    with pytest.raises(grpc.aio.AioRpcError) as nameless:
+        await operator.CleanUpMedia(pb.CleanUpMediaRequest(apply=True))
+    assert reason_of(nameless.value) == "ACTOR_REQUIRED"
+    reply = await operator.CleanUpMedia(pb.CleanUpMediaRequest(apply=True), metadata=acting("ops"))
+    assert reply.applied
+    assert reply.total_count > 0
+
+
+async def test_a_comparison_finds_every_damaged_object(
+    gallery: Gallery, store: ObjectStore, operator: media_service_pb2_grpc.MediaServiceAsyncStub
+) -> None:
+    names = [unique("verified") for _ in range(4)]
+    keys = [await stored(gallery, store, name) for name in names]
+    await store.delete(keys[0])
+    await store.put_bytes(keys[1], b"short")
+    await store.put_bytes(keys[2], bytes(len(names[2])))
+    found, request, checked = {}, pb.VerifyMediaRequest(page_size=3), 0
+    while True:
+        reply = await operator.VerifyMedia(request)
+        found |= {item.key: item.damage for item in reply.damaged}
+        checked += reply.checked_count
+        if not reply.next_page_token:
+            break
+        request.page_token = reply.next_page_token
+    assert {key: found.get(key) for key in keys} == {
+        keys[0]: pb.MEDIA_DAMAGE_MISSING,
+        keys[1]: pb.MEDIA_DAMAGE_LENGTH,
+        keys[2]: pb.MEDIA_DAMAGE_CONTENT,
+        keys[3]: None,
+    }
+    assert checked >= 4
+
+
+async def test_a_thumbnail_is_not_added_to_an_original_that_goes(
+    gallery: Gallery, database: Database, store: ObjectStore
+) -> None:
+    key = await stored(gallery, store, unique("going"))
+    async with database.begin() as session:
+        await session.execute(
+            text("UPDATE review.media SET state = 'deleting' WHERE key = :key"), {"key": key}
+        )
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await stored(gallery, store, unique("late"), parent_key=key)
+    assert (refused.value.code(), reason_of(refused.value)) == (
+        grpc.StatusCode.UNAVAILABLE,
+        "MEDIA_BEING_DELETED",
+    )
+    assert error_info(refused.value).metadata["key"] == key
+    assert media_pb2.MEDIA_STATE_LIVE == 2
+    assert Path(key).name
