@@ -128,7 +128,7 @@ async def condemned(session: AsyncSession, limit: int) -> Sequence[Any]:
 
 
 async def remove(session: AsyncSession, ids: Sequence[int]) -> None:
-    """Delete rows whose objects are gone. Were one referred to after all, its foreign key would RESTRICT it."""
+    """Delete rows whose objects are gone. The foreign keys RESTRICT one that is referred to after all."""
     await session.execute(
         delete(media).where(
             media.c.id == func.any(cast(list(ids), ARRAY(BIGINT))), media.c.state == MediaState.DELETING.value

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import grpc
 import pytest
 from frontrow.review.v1 import intake_service_pb2 as intake
-from frontrow.review.v1 import media_pb2, media_service_pb2_grpc
 from frontrow.review.v1 import media_service_pb2 as pb
-from sqlalchemy import select, text, update
+from frontrow.review.v1 import media_service_pb2_grpc
+from sqlalchemy import select, update
 
 from libs.common.client import error_info, reason_of
 from libs.common.db import Database
@@ -96,8 +94,10 @@ async def test_what_a_draft_or_an_album_shows_stays_even_when_the_draft_is_delet
 ) -> None:
     names = [unique("kept") for _ in range(3)]
     keys = [await stored(gallery, store, name) for name in names]
-    for name, step in zip(names, (gallery.approve, gallery.delete, gallery.reject), strict=True):
-        await step(await gallery.street(unique("Kept"), 2026, 2, [name]))
+    approved, deleted, rejected = [await gallery.street(unique("Kept"), 2026, 2, [name]) for name in names]
+    await gallery.approve(approved)
+    await gallery.delete(deleted)
+    await gallery.reject(rejected)
     for _ in range(3):
         await pass_time(database, 2 * GRACE)
         await clean(care)
@@ -199,7 +199,7 @@ async def test_the_same_bytes_uploaded_while_they_are_cleaned_up_exist_in_the_en
 
     done = asyncio.Event()
     cleaning = [asyncio.create_task(cleaner(done)) for _ in range(2)]
-    for _ in range(25):
+    for _ in range(8):
         name = unique("same")
         await asyncio.gather(upload(name), upload(name))
         key = item_of(name.encode()).key
@@ -216,14 +216,14 @@ async def test_a_media_row_that_something_refers_to_can_not_be_deleted(
     name = unique("restricted")
     key = await stored(gallery, store, name)
     await gallery.street(unique("Restricted"), 2026, 2, [name])
-    with pytest.raises(Exception, match="violates foreign key constraint"):
+    with pytest.raises(Exception, match="foreign key constraint"):
         async with database.begin() as session:
             await session.execute(media.delete().where(media.c.key == key))
 
 
 @pytest.fixture
-async def operator(gallery: Gallery) -> AsyncIterator[media_service_pb2_grpc.MediaServiceAsyncStub]:
-    yield media_service_pb2_grpc.MediaServiceStub(gallery.channel)
+async def operator(gallery: Gallery) -> media_service_pb2_grpc.MediaServiceAsyncStub:
+    return media_service_pb2_grpc.MediaServiceStub(gallery.channel)
 
 
 async def test_operators_clean_up_by_name_and_only_report_by_default(
@@ -246,7 +246,8 @@ async def test_a_comparison_finds_every_damaged_object(
     await store.delete(keys[0])
     await store.put_bytes(keys[1], b"short")
     await store.put_bytes(keys[2], bytes(len(names[2])))
-    found, request, checked = {}, pb.VerifyMediaRequest(page_size=3), 0
+    found: dict[str, int] = {}
+    request, checked = pb.VerifyMediaRequest(page_size=3), 0
     while True:
         reply = await operator.VerifyMedia(request)
         found |= {item.key: item.damage for item in reply.damaged}
@@ -268,9 +269,7 @@ async def test_a_thumbnail_is_not_added_to_an_original_that_goes(
 ) -> None:
     key = await stored(gallery, store, unique("going"))
     async with database.begin() as session:
-        await session.execute(
-            text("UPDATE review.media SET state = 'deleting' WHERE key = :key"), {"key": key}
-        )
+        await session.execute(update(media).where(media.c.key == key).values(state="deleting"))
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await stored(gallery, store, unique("late"), parent_key=key)
     assert (refused.value.code(), reason_of(refused.value)) == (
@@ -278,5 +277,3 @@ async def test_a_thumbnail_is_not_added_to_an_original_that_goes(
         "MEDIA_BEING_DELETED",
     )
     assert error_info(refused.value).metadata["key"] == key
-    assert media_pb2.MEDIA_STATE_LIVE == 2
-    assert Path(key).name

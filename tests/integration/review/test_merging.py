@@ -165,7 +165,7 @@ async def test_merging_beside_approvals_edits_and_reopenings_loses_nothing(galle
 
     async def editors(draft: str) -> None:
         for _ in range(4):
-            step = luck.choice([gallery.approve, gallery.reopen, gallery.delete, gallery.undelete, move])
+            step: Any = luck.choice([gallery.approve, gallery.reopen, gallery.delete, gallery.undelete, move])
             await tried(step(draft))
 
     async def move(draft: str) -> Any:
