@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from libs.common.child import command
+
 ROOT = Path(__file__).resolve().parents[2]
 READY = re.compile(r"^Frontrow is ready in ([\d.]+) s: ")
 _READY_SECONDS = 100.0
@@ -37,7 +39,7 @@ class Process:
     def start(self) -> "Process":
         """Start it and wait for the ready line; fail with the end of its log."""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "services"],
+            command([sys.executable, "-m", "services"], signal=signal.SIGTERM),  # not to outlive the tests
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
