@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2
@@ -29,14 +30,18 @@ from tests.integration.ingest.conftest import Ingest, common_settings, gallery, 
 from tests.integration.ingest.site import Site, image_site
 
 ENDED = {ingest_job_pb2.INGEST_JOB_STATUS_DONE, ingest_job_pb2.INGEST_JOB_STATUS_FAILED}
-QUICK = TaskSettings(
-    lease_seconds=3.0,
-    sweep_interval_seconds=0.2,
-    poll_seconds=0.5,
-    due_interval_seconds=0.1,
-    retry_base_seconds=0.05,
-    retry_longest_seconds=0.1,
-)
+
+
+def task_settings(lease_seconds: float) -> TaskSettings:
+    """Return settings of a task server that looks often and hardly pauses between tries."""
+    return TaskSettings(
+        lease_seconds=lease_seconds,
+        sweep_interval_seconds=0.2,
+        poll_seconds=0.5,
+        due_interval_seconds=0.1,
+        retry_base_seconds=0.05,
+        retry_longest_seconds=0.1,
+    )
 
 
 def worker_settings(**changes: object) -> IngestWorkerSettings:
@@ -203,29 +208,40 @@ class Chain:
 
 
 @asynccontextmanager
-async def running_chain(database_url: str, folder: Path, decoder: Decoder, name: str) -> AsyncIterator[Chain]:
-    """Run task, review and ingest over one database, each on a port of its own, and an image site."""
+async def running_servers(
+    database_url: str, folder: Path, settings: TaskSettings
+) -> AsyncIterator[CommonSettings]:
+    """Run task, review and ingest over one database, each on a port of its own; yield where they are."""
     async with AsyncExitStack() as stack:
-        enter = stack.enter_async_context
         objects = folder / "objects"
-        common = common_settings(database_url, objects)
-        task = await enter(serving("task", await mount_task(QUICK, common)))
-        review = await enter(serving("review", await mount_review(ReviewSettings(), common)))
-        common = common_settings(database_url, objects, task_address=task, review_address=review)
-        address = await enter(serving("ingest", await mount_ingest(ingest_settings(), common)))
-        peers = {"task_address": task, "review_address": review, "ingest_address": address}
-        ingest = Ingest(address)
+        peers: dict[str, str] = {}
+        for name, mount in (
+            ("task", partial(mount_task, settings)),
+            ("review", partial(mount_review, ReviewSettings())),
+            ("ingest", partial(mount_ingest, ingest_settings())),
+        ):
+            mounted = await mount(common_settings(database_url, objects, **peers))
+            peers[f"{name}_address"] = await stack.enter_async_context(serving(name, mounted))
+        yield common_settings(database_url, objects, **peers)
+
+
+@asynccontextmanager
+async def running_chain(
+    common: CommonSettings, folder: Path, decoder: Decoder, name: str
+) -> AsyncIterator[Chain]:
+    """Give a test its own spider, image site and workers over running servers."""
+    async with AsyncExitStack() as stack:
+        ingest = Ingest(common.peers.ingest_address)
         await ingest.make_spider(name[-64:])
-        chain = Chain(
-            common=common_settings(database_url, objects, **peers),
+        yield Chain(
+            common=common,
             ingest=ingest,
-            site=await enter(image_site()),
-            store=CountingStore(open_url(str(objects))),
+            site=await stack.enter_async_context(image_site()),
+            store=CountingStore(open_url(common.store.object_store)),
             folder=folder,
             stack=stack,
             decoder=decoder,
         )
-        yield chain
 
 
 async def all_of(*awaitables: object) -> list[ingest_job_pb2.IngestJob]:

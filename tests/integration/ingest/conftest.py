@@ -134,14 +134,29 @@ async def decoder() -> AsyncIterator[Decoder]:
     await running.close()
 
 
+@pytest.fixture(scope="module")
+def lease_seconds() -> float:
+    """Give the lease of the module's tasks: longer than any pause of a busy machine."""
+    return 60.0
+
+
+@pytest.fixture(scope="module")
+async def servers(database_url: str, folder: Path, lease_seconds: float) -> AsyncIterator[CommonSettings]:
+    """Give running servers of task, review and ingest, the module's as its database is."""
+    from tests.integration.ingest.chain import running_servers, task_settings
+
+    async with running_servers(database_url, folder, task_settings(lease_seconds)) as common:
+        yield common
+
+
 @pytest.fixture
 async def chain(
-    database_url: str, folder: Path, decoder: Decoder, request: pytest.FixtureRequest
+    servers: CommonSettings, folder: Path, decoder: Decoder, request: pytest.FixtureRequest
 ) -> AsyncIterator[Chain]:
-    """Give the whole chain, its servers the test's own."""
+    """Give the whole chain: spider, image site and workers are the test's own."""
     from tests.integration.ingest.chain import running_chain
 
-    async with running_chain(database_url, folder, decoder, request.node.name) as running:
+    async with running_chain(servers, folder, decoder, request.node.name) as running:
         yield running
 
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import psutil
+import pytest
 from aiohttp import web
 from frontrow.ingest.v1 import ingest_job_pb2
 
@@ -23,6 +24,12 @@ from tests.integration.ingest.chain import Chain
 from tests.integration.ingest.site import picture
 
 CREATED = ingest_job_pb2.DONE_REASON_CREATED
+
+
+@pytest.fixture(scope="module")
+def lease_seconds() -> float:
+    """Give a lease that a test can wait for."""
+    return 6.0
 
 
 @asynccontextmanager
