@@ -15,8 +15,11 @@ from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.asr.worker import scratch
 from services.asr.worker.asr_peer import AsrPeer
 from services.asr.worker.engine import Engine, FasterWhisper
+from services.asr.worker.llm_settings import LlmSettings
+from services.asr.worker.llm_topics import LlmTopics
 from services.asr.worker.run import Transcriber
 from services.asr.worker.settings import AsrWorkerSettings
+from services.asr.worker.summaries import Summarizer
 from services.asr.worker.topics import LocalTopics
 
 log = structlog.get_logger(__name__)
@@ -55,17 +58,19 @@ class AsrWorker:
         common: Common,
         *,
         engine: Engine | None = None,
+        llm: LlmSettings | None = None,
         on_serving: Callable[[bool], None] | None = None,
     ) -> None:
-        """Prepare the worker; `engine` replaces the embedded one.
+        """Prepare the worker; `engine` replaces the embedded one, `llm` names a language model.
 
         `on_serving` is told False when what the worker stands on is down, True when it is back.
         """
+        self._llm = llm or LlmSettings(base_url="")
         self._on_serving = on_serving
         self._settings = settings
         self._common = common
         self._engine: Engine = engine or FasterWhisper(settings)
-        self._topics: LocalTopics | None = None
+        self._summarizer: Summarizer | None = None
         self._channel: grpc.aio.Channel | None = None
         self._worker: Worker | None = None
 
@@ -77,9 +82,13 @@ class AsrWorker:
         self._channel = connect(
             self._common.peers.asr_address, transport=self._common.transport, actor="asr-worker"
         )
-        self._topics = LocalTopics()
+        self._summarizer = Summarizer(LocalTopics(), _llm_topics(self._llm) if self._llm.base_url else None)
         transcriber = Transcriber(
-            AsrPeer(self._channel), open_store(self._common.store), self._engine, self._topics, self._settings
+            AsrPeer(self._channel),
+            open_store(self._common.store),
+            self._engine,
+            self._summarizer,
+            self._settings,
         )
         self._worker = Worker(
             target=_dial(self._common),
@@ -96,10 +105,17 @@ class AsrWorker:
         if self._worker is not None:
             await self._worker.stop()
         await self._engine.close()
-        if self._topics is not None:
-            await self._topics.close()
+        if self._summarizer is not None:
+            await self._summarizer.close()
         if self._channel is not None:
             await self._channel.close()
+
+
+def _llm_topics(settings: LlmSettings) -> LlmTopics:
+    # its client takes long to import, and most machines have no language model
+    from services.asr.worker.llm import ChatModel
+
+    return LlmTopics(ChatModel(settings))
 
 
 def _dial(common: Common) -> Dial:
@@ -117,4 +133,4 @@ def build_worker(
     settings: AsrWorkerSettings, common: Common, *, on_serving: Callable[[bool], None] | None = None
 ) -> AsrWorker:
     """Build the worker over the task service, the asr context and the object store."""
-    return AsrWorker(settings, common, on_serving=on_serving)
+    return AsrWorker(settings, common, llm=settings.llm, on_serving=on_serving)

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,7 +23,7 @@ from services.asr.worker.progress import TRANSCRIBING_FROM, Progress
 from services.asr.worker.scratch import run_folder
 from services.asr.worker.settings import AsrWorkerSettings
 from services.asr.worker.speech import Part
-from services.asr.worker.topics import LocalTopics
+from services.asr.worker.summaries import Summarizer
 from services.asr.worker.transcribe import transcribe
 
 log = structlog.get_logger(__name__)
@@ -53,13 +54,13 @@ class Transcriber:
         asr: AsrPeer,
         store: ObjectStore,
         engine: Engine,
-        topics: LocalTopics,
+        summarizer: Summarizer,
         settings: AsrWorkerSettings,
     ) -> None:
         self._asr = asr
         self._store = store
         self._engine = engine
-        self._topics = topics
+        self._summarizer = summarizer
         self._settings = settings
 
     async def handle(self, run: Run) -> Outcome:
@@ -120,8 +121,9 @@ class Transcriber:
 
     async def _post_process(self, run: "_Transcription", prepared: Prepared, parts: list[Part]) -> Result:
         spoken = [utterance for part in parts for utterance in part.utterances]
-        topics, source = await self._topics.topics(spoken)
-        await run.record.write("003_llm_summaries", {"source": source, "topics": topics})
+        summaries = await self._summarizer.summarize(spoken)
+        topics, source = summaries.topics, summaries.source
+        await run.record.write("003_llm_summaries", asdict(summaries))
         made = paragraphs(spoken, {topic.first for topic in topics})
         await run.record.write("004_llm_paragraphs", {"source": "local", "paragraphs": made})
         languages = Counter(part.language for part in parts if part.utterances)

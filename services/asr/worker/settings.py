@@ -6,6 +6,8 @@ from pathlib import Path
 from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from services.asr.worker.llm_settings import LlmSettings
+
 
 class AsrWorkerSettings(BaseSettings):
     """What can be set for the ASR worker (FRONTROW_ASR_WORKER_...)."""
@@ -47,3 +49,6 @@ class AsrWorkerSettings(BaseSettings):
     )
     scratch_dir: Path = Field(default=Path("var/scratch"), description="Where a run's own folder is made.")
     debug_record: bool = Field(default=True, description="Keep what each stage did in the object store.")
+    llm: LlmSettings = Field(
+        default_factory=LlmSettings, description="The language model that finds topics, by FRONTROW_LLM_..."
+    )

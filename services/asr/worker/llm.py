@@ -1,0 +1,190 @@
+"""Ask an OpenAI-compatible chat model for JSON, and make sure that JSON is what comes back."""
+
+import asyncio
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import structlog
+
+from libs.common.loops import backoff_seconds
+from services.asr.worker.llm_errors import AnswerTooLong, LlmFailed
+from services.asr.worker.llm_settings import LlmSettings
+
+log = structlog.get_logger(__name__)
+
+Json = dict[str, Any]
+
+_LONGEST_PAUSE_SECONDS = 30.0
+_LONGEST_ANSWER_BYTES = 8 << 20
+_BLOCK_BYTES = 1 << 16
+# Refusals of a way of asking, not of the question: some servers answer 500 to a json_schema they can't do.
+_ANOTHER_WAY = frozenset({400, 404, 415, 422, 500, 501})
+_FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
+
+
+class _Refused(Exception):
+    """This way of asking was refused."""
+
+
+@dataclass
+class _Busy(Exception):
+    """The server can't answer now; `pause_seconds` is what it asked for, if it did."""
+
+    message: str
+    pause_seconds: float | None = None
+
+
+class ChatModel:
+    """One chat model behind an OpenAI-compatible URL.
+
+    Asks for structured output by json_schema, else json_object, else in plain words, and remembers what the
+    server can do. Failed calls are counted and repeated here and nowhere else.
+    """
+
+    def __init__(self, settings: LlmSettings) -> None:
+        self._settings = settings
+        self._session: aiohttp.ClientSession | None = None
+        self._way = 0
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._settings.model
+
+    async def ask(self, system: str, user: str, schema: Json) -> Json:
+        """Return the JSON object of the answer; whether it fits `schema` is for the caller to check.
+
+        Raises:
+            AnswerTooLong: the answer was cut.
+            LlmFailed: there was none that is JSON.
+        """
+        last = ""
+        for attempt in range(1, self._settings.attempts + 1):
+            pause = backoff_seconds(
+                attempt, first=self._settings.first_pause_seconds, longest=_LONGEST_PAUSE_SECONDS
+            )
+            try:
+                return await self._any_way(system, user, schema)
+            except _Busy as busy:
+                last = busy.message
+                pause = max(pause, min(busy.pause_seconds or 0.0, _LONGEST_PAUSE_SECONDS))
+            except (ValueError, _Refused) as error:
+                last = str(error)
+            log.warning("llm.call_failed", attempt=attempt, error=last[:300])
+            if attempt < self._settings.attempts:
+                await asyncio.sleep(pause)
+        raise LlmFailed(f"no answer of the language model in {self._settings.attempts} calls: {last}")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _any_way(self, system: str, user: str, schema: Json) -> Json:
+        """Ask in the best way known to work, then in plainer ones."""
+        formats: list[Json | None] = [
+            {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}},
+            {"type": "json_object"},
+            None,
+        ]
+        refusal: _Refused | None = None
+        for way in range(self._way, len(formats)):
+            try:
+                answer = await self._post(system, user, formats[way])
+            except _Refused as error:
+                refusal = error
+                continue
+            self._way = way
+            return _content(answer)
+        raise refusal or _Refused("the server refuses every way of asking")
+
+    async def _post(self, system: str, user: str, response_format: Json | None) -> Json:
+        body: Json = {
+            "model": self._settings.model,
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            "temperature": 0,
+            "max_tokens": self._settings.max_answer_tokens,
+        }
+        if response_format is not None:
+            body["response_format"] = response_format
+        url = f"{self._settings.base_url.rstrip('/')}/chat/completions"
+        try:
+            async with self._opened().post(url, json=body) as response:
+                data = await _body(response)
+                if response.status in _ANOTHER_WAY:
+                    raise _Refused(f"status {response.status}: {_start(data)}")
+                if response.status != 200:
+                    pause = _seconds(response.headers.get("Retry-After", ""))
+                    raise _Busy(f"status {response.status}: {_start(data)}", pause)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise _Busy(f"{type(error).__name__}: {error}") from error
+        answer: Json = json.loads(data)
+        return answer
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            key = self._settings.api_key.get_secret_value()
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=self._settings.timeout_seconds),
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+            )
+        return self._session
+
+
+def _content(answer: Json) -> Json:
+    """Take the JSON object out of a completion.
+
+    Raises:
+        AnswerTooLong: it was cut; checked before parsing, since a cut list may be mended into a short one.
+        ValueError: it is no JSON object.
+    """
+    try:
+        choice = answer["choices"][0]
+        text = choice["message"]["content"] or ""
+    except (KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"the answer is no chat completion: {str(answer)[:200]}") from error
+    if choice.get("finish_reason") == "length":
+        raise AnswerTooLong("the model's answer was cut at its limit of length")
+    return extract(text)
+
+
+def extract(text: str) -> Json:
+    """Find the JSON object in what a model wrote: bare, in a fence, or among words.
+
+    Raises:
+        ValueError: there is none.
+    """
+    fenced = [match.group(1) for match in _FENCE.finditer(text)]
+    braces = text[text.find("{") : text.rfind("}") + 1]
+    for candidate in (text, *fenced, braces):
+        try:
+            found = json.loads(candidate)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            return found
+    raise ValueError(f"no JSON object in the model's answer: {text[:200]!r}")
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """Read an answer to its end, but no endless one."""
+    data = bytearray()
+    async for block in response.content.iter_chunked(_BLOCK_BYTES):
+        data += block
+        if len(data) > _LONGEST_ANSWER_BYTES:
+            raise _Busy(f"the answer is longer than {_LONGEST_ANSWER_BYTES} bytes")
+    return bytes(data)
+
+
+def _start(data: bytes) -> str:
+    return data[:200].decode("utf-8", "replace")
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        return None
