@@ -8,7 +8,7 @@ from typing import Any
 from frontrow.review.v1 import catalog_pb2, key_pb2
 
 
-def runway_message(row: Any, images: Sequence[Any] = ()) -> catalog_pb2.Runway:
+def runway_message(row: Any, images: Sequence[catalog_pb2.OfficialImage] = ()) -> catalog_pb2.Runway:
     """Return a runway show; without images as lists show it."""
     message = catalog_pb2.Runway(
         runway_id=str(row.id),
@@ -19,25 +19,26 @@ def runway_message(row: Any, images: Sequence[Any] = ()) -> catalog_pb2.Runway:
         collection=row.collection,
         cover_key=row.cover_key or "",
         image_count=row.image_count,
-        images=[_image(image) for image in images],
+        images=images,
     )
     message.create_time.FromDatetime(row.created_at)
     message.update_time.FromDatetime(row.updated_at)
     return message
 
 
-def street_snap_message(row: Any, images: Sequence[Any] = ()) -> catalog_pb2.StreetSnap:
+def street_snap_message(row: Any, images: Sequence[catalog_pb2.OfficialImage] = ()) -> catalog_pb2.StreetSnap:
     """Return a street-snap album: neither year, month, city nor source leaves the house (domain.md 4.8)."""
     return catalog_pb2.StreetSnap(
         street_snap_id=str(row.id),
         title=row.title,
         cover_key=row.cover_key or "",
         image_count=row.image_count,
-        images=[_image(image) for image in images],
+        images=images,
     )
 
 
-def _image(row: Any) -> catalog_pb2.OfficialImage:
+def image_message(row: Any) -> catalog_pb2.OfficialImage:
+    """Return an image of an official row."""
     return catalog_pb2.OfficialImage(
         media_key=row.key,
         caption=row.caption,

@@ -127,13 +127,17 @@ async def find_official(session: AsyncSession, tables: GalleryTables, official_i
     return (await session.execute(query)).one_or_none()
 
 
-async def official_images(session: AsyncSession, tables: GalleryTables, official_id: int) -> Sequence[Any]:
-    """Return an official row's images in order."""
+async def official_images(
+    session: AsyncSession, tables: GalleryTables, official_id: int, *, after: int
+) -> Sequence[Any]:
+    """Return an official row's images in order, from the position after `after` (-1: all)."""
     images = tables.official_images.c
     query = (
-        select(images.caption, media.c.key, media.c.width, media.c.height, media.c.content_type)
+        select(
+            images.position, images.caption, media.c.key, media.c.width, media.c.height, media.c.content_type
+        )
         .join(media, media.c.id == images.media_id)
-        .where(images.official_id == official_id)
+        .where(images.official_id == official_id, images.position > after)
         .order_by(images.position)
     )
     return (await session.execute(query)).all()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import grpc
+from frontrow.review.v1 import catalog_pb2, catalog_service_pb2_grpc
 from frontrow.review.v1 import catalog_service_pb2 as pb
-from frontrow.review.v1 import catalog_service_pb2_grpc
 
 from libs.common import paging
 from libs.common.db import Database
 from services.review import repository_list
-from services.review.convert_catalog import runway_message, street_snap_message
+from services.review.convert_catalog import image_message, runway_message, street_snap_message
 from services.review.convert_media import info_message, min_width_of
 from services.review.errors import RunwayNotFound, StreetSnapNotFound
 from services.review.models import RUNWAY, STREET
@@ -41,13 +41,14 @@ class CatalogServicer(catalog_service_pb2_grpc.CatalogServiceServicer):
 
     async def GetRunway(self, request: pb.GetRunwayRequest, context: Context) -> pb.GetRunwayResponse:
         """See the proto."""
-        row_id = int(request.runway_id)
+        row_id, after = int(request.runway_id), _after_image(request)
         async with self._database.begin() as session:
             row = await repository_list.find_official(session, RUNWAY, row_id)
             if row is None:
                 raise RunwayNotFound(f"no runway is published under {row_id}", runway_id=str(row_id))
-            images = await repository_list.official_images(session, RUNWAY, row_id)
-        return pb.GetRunwayResponse(runway=runway_message(row, images))
+            found = await repository_list.official_images(session, RUNWAY, row_id, after=after)
+        images, token = _images(found, request)
+        return pb.GetRunwayResponse(runway=runway_message(row, images), next_images_page_token=token)
 
     async def ListStreetSnaps(
         self, request: pb.ListStreetSnapsRequest, context: Context
@@ -64,13 +65,15 @@ class CatalogServicer(catalog_service_pb2_grpc.CatalogServiceServicer):
         self, request: pb.GetStreetSnapRequest, context: Context
     ) -> pb.GetStreetSnapResponse:
         """See the proto."""
-        row_id = int(request.street_snap_id)
+        row_id, after = int(request.street_snap_id), _after_image(request)
         async with self._database.begin() as session:
             row = await repository_list.find_official(session, STREET, row_id)
             if row is None:
                 raise StreetSnapNotFound(f"no album is published under {row_id}", street_snap_id=str(row_id))
-            images = await repository_list.official_images(session, STREET, row_id)
-        return pb.GetStreetSnapResponse(street_snap=street_snap_message(row, images))
+            found = await repository_list.official_images(session, STREET, row_id, after=after)
+        images, token = _images(found, request)
+        album = street_snap_message(row, images)
+        return pb.GetStreetSnapResponse(street_snap=album, next_images_page_token=token)
 
     async def ListBrands(self, request: pb.ListBrandsRequest, context: Context) -> pb.ListBrandsResponse:
         """See the proto."""
@@ -106,3 +109,27 @@ def _before(token: str, request: pb.ListRunwaysRequest | pb.ListStreetSnapsReque
     """Return the id that a page continues below, None for the first page."""
     position = paging.decode_token(token, request)
     return None if position is None else int(str(position[0]))
+
+
+_GetRequest = pb.GetRunwayRequest | pb.GetStreetSnapRequest
+
+
+def _after_image(request: _GetRequest) -> int:
+    """Return the position that the images continue after, -1 for the first ones."""
+    position = paging.decode_token(request.images_page_token, _bound(request))
+    return -1 if position is None else int(str(position[0]))
+
+
+def _images(rows: Sequence[Any], request: _GetRequest) -> tuple[list[catalog_pb2.OfficialImage], str]:
+    """Return the images that fit into one reply, and the token for the others."""
+    images = paging.within_budget(image_message(row) for row in rows)
+    if len(images) == len(rows):
+        return images, ""
+    return images, paging.encode_token([rows[len(images) - 1].position], _bound(request))
+
+
+def _bound(request: _GetRequest) -> _GetRequest:
+    """Return the request without its token, which a token can't be bound to."""
+    if isinstance(request, pb.GetRunwayRequest):
+        return pb.GetRunwayRequest(runway_id=request.runway_id)
+    return pb.GetStreetSnapRequest(street_snap_id=request.street_snap_id)

@@ -30,6 +30,8 @@ from services.review.renditions import Info, Renditions
 from services.review.repository_list import DraftFilter
 from services.review.states import Action
 
+# beside 500 images with long captions and addresses in a message of at most 4 MiB
+MAX_HISTORY_BYTES = 512 * 1024
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
@@ -66,9 +68,11 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
             events = await repository_draft.history(session, tables.kind, draft_id)
             key = draft.counted_key
             official = None if key is None else await promotion.find_official(session, key)
+        newest_first = (event_message(draft, event) for event in reversed(events))
+        shown = paging.within_budget(newest_first, MAX_HISTORY_BYTES)
         return pb.GetDraftResponse(
             draft=whole_draft_message(draft, images, official.id if official else None),
-            history=[event_message(draft, event) for event in events],
+            history=shown[::-1],
         )
 
     async def UpdateDraft(self, request: pb.UpdateDraftRequest, context: Context) -> pb.UpdateDraftResponse:

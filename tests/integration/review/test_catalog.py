@@ -190,3 +190,31 @@ async def test_albums_are_listed_newest_first(gallery: Gallery) -> None:
     reply = await gallery.catalog.ListStreetSnaps(pb.ListStreetSnapsRequest(page_size=3))
     assert [album.street_snap_id for album in reply.street_snaps] == made[::-1]
     assert all(album.image_count == 1 and album.cover_key for album in reply.street_snaps)
+
+
+async def test_an_album_that_exceeds_a_message_comes_in_parts(gallery: Gallery) -> None:
+    names = [unique("many") for _ in range(900)]
+    keys = await gallery.store(*names)
+    city, official = unique("Large"), ""
+    for part in range(3):
+        request = await gallery.street_request(city, 2026, 2, [])
+        for key in keys[part * 300 : part * 300 + 300]:
+            request.images.add(media_key=key, caption="🌊" * 1000, original_url="u" * 2048)
+        draft = (await gallery.intake.CreateStreetSnapDraft(request)).draft_id
+        images = list((await gallery.get(draft)).images)
+        for _ in range(2):
+            images.reverse()
+            await gallery.edit(draft, images=images)
+        assert (await gallery.history(draft))[-1].action == 2
+        official = (await gallery.approve(draft)).official_id
+    wanted, seen, replies = pb.GetStreetSnapRequest(street_snap_id=official), list[str](), 0
+    while True:
+        reply = await gallery.catalog.GetStreetSnap(wanted)
+        replies += 1
+        assert reply.street_snap.image_count == 900
+        seen += [image.media_key for image in reply.street_snap.images]
+        if not reply.next_images_page_token:
+            break
+        wanted.images_page_token = reply.next_images_page_token
+    assert replies == 2
+    assert seen == keys

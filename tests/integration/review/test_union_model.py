@@ -140,7 +140,7 @@ async def test_after_every_step_each_album_is_the_ordered_union_of_its_approved_
 ) -> None:
     loop = asyncio.get_running_loop()
 
-    @settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(steps, min_size=6, max_size=14))
     def every_script(script: list[tuple[Any, ...]]) -> None:
         started = [("submit", 2, ["model0", "model1"]), ("submit", 2, ["model1", "model2"]), *script]

@@ -27,7 +27,7 @@ from frontrow.review.v1 import catalog_pb2 as frontrow_dot_review_dot_v1_dot_cat
 from frontrow.review.v1 import media_pb2 as frontrow_dot_review_dot_v1_dot_media__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(frontrow/review/v1/catalog_service.proto\x12\x12\x66rontrow.review.v1\x1a\x1b\x62uf/validate/validate.proto\x1a frontrow/review/v1/catalog.proto\x1a\x1e\x66rontrow/review/v1/media.proto\"n\n\x12ListRunwaysRequest\x12\x17\n\x05\x62rand\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x18\n\x06season\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"[\n\x13ListRunwaysResponse\x12+\n\x07runways\x18\x01 \x03(\x0b\x32\x1a.frontrow.review.v1.Runway\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"@\n\x10GetRunwayRequest\x12,\n\trunway_id\x18\x01 \x01(\tB\x19\xbaH\x16r\x14\x32\x12^[1-9][0-9]{0,17}$\"?\n\x11GetRunwayResponse\x12*\n\x06runway\x18\x01 \x01(\x0b\x32\x1a.frontrow.review.v1.Runway\"?\n\x16ListStreetSnapsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"h\n\x17ListStreetSnapsResponse\x12\x34\n\x0cstreet_snaps\x18\x01 \x03(\x0b\x32\x1e.frontrow.review.v1.StreetSnap\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"I\n\x14GetStreetSnapRequest\x12\x31\n\x0estreet_snap_id\x18\x01 \x01(\tB\x19\xbaH\x16r\x14\x32\x12^[1-9][0-9]{0,17}$\"L\n\x15GetStreetSnapResponse\x12\x33\n\x0bstreet_snap\x18\x01 \x01(\x0b\x32\x1e.frontrow.review.v1.StreetSnap\":\n\x11ListBrandsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"D\n\x0c\x43\x61talogBrand\x12\x10\n\x08\x62rand_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0crunway_count\x18\x03 \x01(\r\"_\n\x12ListBrandsResponse\x12\x30\n\x06\x62rands\x18\x01 \x03(\x0b\x32 .frontrow.review.v1.CatalogBrand\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x85\x01\n\x0fGetMediaRequest\x12\x1d\n\tmedia_key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xff\x01\x12\x35\n\x04size\x18\x02 \x01(\x0e\x32\x1d.frontrow.review.v1.MediaSizeB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x1c\n\tmin_width\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\xff\xff\x03\"Z\n\x10GetMediaResponse\x12-\n\x04info\x18\x01 \x01(\x0b\x32\x1d.frontrow.review.v1.MediaInfoH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part2\xd2\x04\n\x0e\x43\x61talogService\x12^\n\x0bListRunways\x12&.frontrow.review.v1.ListRunwaysRequest\x1a\'.frontrow.review.v1.ListRunwaysResponse\x12X\n\tGetRunway\x12$.frontrow.review.v1.GetRunwayRequest\x1a%.frontrow.review.v1.GetRunwayResponse\x12j\n\x0fListStreetSnaps\x12*.frontrow.review.v1.ListStreetSnapsRequest\x1a+.frontrow.review.v1.ListStreetSnapsResponse\x12\x64\n\rGetStreetSnap\x12(.frontrow.review.v1.GetStreetSnapRequest\x1a).frontrow.review.v1.GetStreetSnapResponse\x12[\n\nListBrands\x12%.frontrow.review.v1.ListBrandsRequest\x1a&.frontrow.review.v1.ListBrandsResponse\x12W\n\x08GetMedia\x12#.frontrow.review.v1.GetMediaRequest\x1a$.frontrow.review.v1.GetMediaResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(frontrow/review/v1/catalog_service.proto\x12\x12\x66rontrow.review.v1\x1a\x1b\x62uf/validate/validate.proto\x1a frontrow/review/v1/catalog.proto\x1a\x1e\x66rontrow/review/v1/media.proto\"n\n\x12ListRunwaysRequest\x12\x17\n\x05\x62rand\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x18\n\x06season\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"[\n\x13ListRunwaysResponse\x12+\n\x07runways\x18\x01 \x03(\x0b\x32\x1a.frontrow.review.v1.Runway\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"[\n\x10GetRunwayRequest\x12,\n\trunway_id\x18\x01 \x01(\tB\x19\xbaH\x16r\x14\x32\x12^[1-9][0-9]{0,17}$\x12\x19\n\x11images_page_token\x18\x02 \x01(\t\"_\n\x11GetRunwayResponse\x12*\n\x06runway\x18\x01 \x01(\x0b\x32\x1a.frontrow.review.v1.Runway\x12\x1e\n\x16next_images_page_token\x18\x02 \x01(\t\"?\n\x16ListStreetSnapsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"h\n\x17ListStreetSnapsResponse\x12\x34\n\x0cstreet_snaps\x18\x01 \x03(\x0b\x32\x1e.frontrow.review.v1.StreetSnap\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"d\n\x14GetStreetSnapRequest\x12\x31\n\x0estreet_snap_id\x18\x01 \x01(\tB\x19\xbaH\x16r\x14\x32\x12^[1-9][0-9]{0,17}$\x12\x19\n\x11images_page_token\x18\x02 \x01(\t\"l\n\x15GetStreetSnapResponse\x12\x33\n\x0bstreet_snap\x18\x01 \x01(\x0b\x32\x1e.frontrow.review.v1.StreetSnap\x12\x1e\n\x16next_images_page_token\x18\x02 \x01(\t\":\n\x11ListBrandsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"D\n\x0c\x43\x61talogBrand\x12\x10\n\x08\x62rand_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0crunway_count\x18\x03 \x01(\r\"_\n\x12ListBrandsResponse\x12\x30\n\x06\x62rands\x18\x01 \x03(\x0b\x32 .frontrow.review.v1.CatalogBrand\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x85\x01\n\x0fGetMediaRequest\x12\x1d\n\tmedia_key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xff\x01\x12\x35\n\x04size\x18\x02 \x01(\x0e\x32\x1d.frontrow.review.v1.MediaSizeB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x1c\n\tmin_width\x18\x03 \x01(\rB\t\xbaH\x06*\x04\x18\xff\xff\x03\"Z\n\x10GetMediaResponse\x12-\n\x04info\x18\x01 \x01(\x0b\x32\x1d.frontrow.review.v1.MediaInfoH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04part2\xd2\x04\n\x0e\x43\x61talogService\x12^\n\x0bListRunways\x12&.frontrow.review.v1.ListRunwaysRequest\x1a\'.frontrow.review.v1.ListRunwaysResponse\x12X\n\tGetRunway\x12$.frontrow.review.v1.GetRunwayRequest\x1a%.frontrow.review.v1.GetRunwayResponse\x12j\n\x0fListStreetSnaps\x12*.frontrow.review.v1.ListStreetSnapsRequest\x1a+.frontrow.review.v1.ListStreetSnapsResponse\x12\x64\n\rGetStreetSnap\x12(.frontrow.review.v1.GetStreetSnapRequest\x1a).frontrow.review.v1.GetStreetSnapResponse\x12[\n\nListBrands\x12%.frontrow.review.v1.ListBrandsRequest\x1a&.frontrow.review.v1.ListBrandsResponse\x12W\n\x08GetMedia\x12#.frontrow.review.v1.GetMediaRequest\x1a$.frontrow.review.v1.GetMediaResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -53,27 +53,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTRUNWAYSRESPONSE']._serialized_start=271
   _globals['_LISTRUNWAYSRESPONSE']._serialized_end=362
   _globals['_GETRUNWAYREQUEST']._serialized_start=364
-  _globals['_GETRUNWAYREQUEST']._serialized_end=428
-  _globals['_GETRUNWAYRESPONSE']._serialized_start=430
-  _globals['_GETRUNWAYRESPONSE']._serialized_end=493
-  _globals['_LISTSTREETSNAPSREQUEST']._serialized_start=495
-  _globals['_LISTSTREETSNAPSREQUEST']._serialized_end=558
-  _globals['_LISTSTREETSNAPSRESPONSE']._serialized_start=560
-  _globals['_LISTSTREETSNAPSRESPONSE']._serialized_end=664
-  _globals['_GETSTREETSNAPREQUEST']._serialized_start=666
-  _globals['_GETSTREETSNAPREQUEST']._serialized_end=739
-  _globals['_GETSTREETSNAPRESPONSE']._serialized_start=741
-  _globals['_GETSTREETSNAPRESPONSE']._serialized_end=817
-  _globals['_LISTBRANDSREQUEST']._serialized_start=819
-  _globals['_LISTBRANDSREQUEST']._serialized_end=877
-  _globals['_CATALOGBRAND']._serialized_start=879
-  _globals['_CATALOGBRAND']._serialized_end=947
-  _globals['_LISTBRANDSRESPONSE']._serialized_start=949
-  _globals['_LISTBRANDSRESPONSE']._serialized_end=1044
-  _globals['_GETMEDIAREQUEST']._serialized_start=1047
-  _globals['_GETMEDIAREQUEST']._serialized_end=1180
-  _globals['_GETMEDIARESPONSE']._serialized_start=1182
-  _globals['_GETMEDIARESPONSE']._serialized_end=1272
-  _globals['_CATALOGSERVICE']._serialized_start=1275
-  _globals['_CATALOGSERVICE']._serialized_end=1869
+  _globals['_GETRUNWAYREQUEST']._serialized_end=455
+  _globals['_GETRUNWAYRESPONSE']._serialized_start=457
+  _globals['_GETRUNWAYRESPONSE']._serialized_end=552
+  _globals['_LISTSTREETSNAPSREQUEST']._serialized_start=554
+  _globals['_LISTSTREETSNAPSREQUEST']._serialized_end=617
+  _globals['_LISTSTREETSNAPSRESPONSE']._serialized_start=619
+  _globals['_LISTSTREETSNAPSRESPONSE']._serialized_end=723
+  _globals['_GETSTREETSNAPREQUEST']._serialized_start=725
+  _globals['_GETSTREETSNAPREQUEST']._serialized_end=825
+  _globals['_GETSTREETSNAPRESPONSE']._serialized_start=827
+  _globals['_GETSTREETSNAPRESPONSE']._serialized_end=935
+  _globals['_LISTBRANDSREQUEST']._serialized_start=937
+  _globals['_LISTBRANDSREQUEST']._serialized_end=995
+  _globals['_CATALOGBRAND']._serialized_start=997
+  _globals['_CATALOGBRAND']._serialized_end=1065
+  _globals['_LISTBRANDSRESPONSE']._serialized_start=1067
+  _globals['_LISTBRANDSRESPONSE']._serialized_end=1162
+  _globals['_GETMEDIAREQUEST']._serialized_start=1165
+  _globals['_GETMEDIAREQUEST']._serialized_end=1298
+  _globals['_GETMEDIARESPONSE']._serialized_start=1300
+  _globals['_GETMEDIARESPONSE']._serialized_end=1390
+  _globals['_CATALOGSERVICE']._serialized_start=1393
+  _globals['_CATALOGSERVICE']._serialized_end=1987
 # @@protoc_insertion_point(module_scope)

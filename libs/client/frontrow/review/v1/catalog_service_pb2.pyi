@@ -85,16 +85,20 @@ class GetRunwayRequest(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     RUNWAY_ID_FIELD_NUMBER: builtins.int
+    IMAGES_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     runway_id: builtins.str
     """The show's id."""
+    images_page_token: builtins.str
+    """`next_images_page_token` of the call before; empty for the first images."""
     def __init__(
         self,
         *,
         runway_id: builtins.str = ...,
+        images_page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["runway_id", b"runway_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["images_page_token", b"images_page_token", "runway_id", b"runway_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -105,18 +109,22 @@ class GetRunwayResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     RUNWAY_FIELD_NUMBER: builtins.int
+    NEXT_IMAGES_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    next_images_page_token: builtins.str
+    """Token for the images that didn't fit; empty when all are there."""
     @builtins.property
     def runway(self) -> catalog_pb2.Runway:
-        """The show with its images."""
+        """The show with its images; they end early at 3 MiB."""
 
     def __init__(
         self,
         *,
         runway: catalog_pb2.Runway | None = ...,
+        next_images_page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["runway", b"runway"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["runway", b"runway"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["next_images_page_token", b"next_images_page_token", "runway", b"runway"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -177,16 +185,20 @@ class GetStreetSnapRequest(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     STREET_SNAP_ID_FIELD_NUMBER: builtins.int
+    IMAGES_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     street_snap_id: builtins.str
     """The album's id."""
+    images_page_token: builtins.str
+    """`next_images_page_token` of the call before; empty for the first images."""
     def __init__(
         self,
         *,
         street_snap_id: builtins.str = ...,
+        images_page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["street_snap_id", b"street_snap_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["images_page_token", b"images_page_token", "street_snap_id", b"street_snap_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -197,18 +209,22 @@ class GetStreetSnapResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     STREET_SNAP_FIELD_NUMBER: builtins.int
+    NEXT_IMAGES_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    next_images_page_token: builtins.str
+    """Token for the images that didn't fit; empty when all are there."""
     @builtins.property
     def street_snap(self) -> catalog_pb2.StreetSnap:
-        """The album with its images."""
+        """The album with its images; they end early at 3 MiB."""
 
     def __init__(
         self,
         *,
         street_snap: catalog_pb2.StreetSnap | None = ...,
+        next_images_page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["street_snap", b"street_snap"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["street_snap", b"street_snap"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["next_images_page_token", b"next_images_page_token", "street_snap", b"street_snap"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

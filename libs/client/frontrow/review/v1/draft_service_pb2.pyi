@@ -147,7 +147,7 @@ class GetDraftResponse(message.Message):
 
     @builtins.property
     def history(self) -> containers.RepeatedCompositeFieldContainer[draft_pb2.DraftEvent]:
-        """What happened to it, oldest first, at most the newest 500 entries."""
+        """What happened to it, oldest first: the newest 500 entries, as far as they fit into 512 KiB."""
 
     def __init__(
         self,

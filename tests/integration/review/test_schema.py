@@ -1,0 +1,59 @@
+"""The schema: its names, its indexes, and old rows that came in before articles had addresses."""
+
+from __future__ import annotations
+
+import asyncpg
+import pytest
+
+from libs.common import migrate
+
+
+async def test_the_models_and_the_migrations_agree_from_empty_and_with_old_rows(
+    empty_database_url: str,
+) -> None:
+    await migrate.upgrade(empty_database_url, "review", revision="0002")
+    connection = await asyncpg.connect(empty_database_url)
+    try:
+        for table in ("brand_runway_drafts", "street_snap_drafts"):
+            await connection.execute(
+                f"INSERT INTO review.{table} (title) SELECT 'old' FROM generate_series(1, 3)"
+            )
+        await migrate.upgrade(empty_database_url, "review")
+        await migrate.check(empty_database_url, "review")
+        rows = await connection.fetch(
+            "SELECT source, source_url, month, is_deleted FROM review.street_snap_drafts"
+        )
+        assert [tuple(row) for row in rows] == [("", "", 0, False)] * 3
+        for table in ("brand_runway_drafts", "street_snap_drafts"):
+            insert = f"INSERT INTO review.{table} (source, source_url) VALUES ('', 'https://a.test/x')"
+            await connection.execute(insert)
+            with pytest.raises(asyncpg.UniqueViolationError):
+                await connection.execute(insert)
+    finally:
+        await connection.close()
+
+
+async def test_the_source_indexes_have_their_names_and_do_not_look_at_deletion(database_url: str) -> None:
+    connection = await asyncpg.connect(database_url)
+    try:
+        rows = await connection.fetch(
+            "SELECT indexname, tablename, indexdef FROM pg_indexes "
+            "WHERE indexname LIKE 'uq_%_draft_source' ORDER BY 1"
+        )
+        month = await connection.fetchrow(
+            "SELECT data_type, is_nullable, column_default FROM information_schema.columns "
+            "WHERE table_schema = 'review' AND table_name = 'street_snaps' AND column_name = 'month'"
+        )
+    finally:
+        await connection.close()
+    assert [(row["indexname"], row["tablename"]) for row in rows] == [
+        ("uq_br_draft_source", "brand_runway_drafts"),
+        ("uq_ss_draft_source", "street_snap_drafts"),
+    ]
+    for row in rows:
+        assert "(source, source_url)" in row["indexdef"]
+        assert "<> ''" in row["indexdef"]
+        assert "is_deleted" not in row["indexdef"]
+    assert month is not None
+    assert (month["data_type"], month["is_nullable"]) == ("smallint", "NO")
+    assert month["column_default"].startswith("0") or "'0'" in month["column_default"]
