@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from frontrow.asr.v1 import clip_pb2, slicing_service_pb2, video_project_pb2
 
 from libs.common.client import reading
-from tests.integration.slicing.conftest import Asr
+from tests.integration.slicing.asr_server import Asr
 
 
 async def begin(

@@ -11,7 +11,7 @@ from frontrow.asr.v1 import clip_pb2, slicing_service_pb2, video_project_pb2, vi
 from libs.common.client import reason_of
 from libs.common.db import Database
 from services.asr.repository_project import ProjectFollowSource, task_rejected
-from tests.integration.slicing.conftest import Asr
+from tests.integration.slicing.asr_server import Asr
 from tests.integration.slicing.runs import begin, clip, fail, save
 
 PENDING = video_project_pb2.VIDEO_PROJECT_STATUS_PENDING

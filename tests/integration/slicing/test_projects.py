@@ -14,7 +14,7 @@ from sqlalchemy import select
 from libs.common.client import error_info, reading, reason_of
 from libs.common.db import Database
 from services.asr.models import doomed_objects, outbox
-from tests.integration.slicing.conftest import RECORDING, RECORDING_MS, Asr
+from tests.integration.slicing.asr_server import RECORDING, RECORDING_MS, Asr
 from tests.integration.slicing.runs import begin, clip, save
 
 

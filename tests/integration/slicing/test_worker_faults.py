@@ -1,0 +1,125 @@
+"""The slicing worker when things go wrong: silence, kill, stop, cancel, a full disk."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import grpc.aio
+import pytest
+from frontrow.asr.v1 import video_project_pb2
+from frontrow.task.v1 import task_pb2, task_service_pb2
+
+from libs.common.client import reason_of
+from libs.common.testing import eventually
+from services.asr.media import ffmpeg
+from tests.integration.slicing.chain import Chain
+from tests.integration.slicing.runs import begin, clip, save
+
+ROOT = Path(__file__).resolve().parents[3]
+SIX_CLIPS = "央行 | 不粘锅 | 玻璃锅盖 | 错题本 | 身份证 | 再见"
+
+
+async def test_a_silent_worker_is_replaced_and_refused_when_it_comes_back(chain: Chain) -> None:
+    project = await chain.asr.project((await chain.asr.transcribed("zombie")).id, span_end_ms=30_000)
+    await chain.task_in(project, task_pb2.TASK_STATUS_PENDING)
+    claim = task_service_pb2.ClaimTasksRequest(worker_id="zombie", types=["ai_slice"], max_tasks=1)
+    claimed = (await chain.tasks.ClaimTasks(claim)).tasks[0]
+    await begin(chain.asr, project, version=claimed.version)
+    async with chain.worker():
+        done = await chain.finished(project)
+    before = await chain.clips(project)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await save(chain.asr, project, [clip(project, 0)], version=claimed.version)
+    assert reason_of(caught.value) == "LEASE_LOST"
+    assert await chain.clips(project) == before
+    assert await chain.asr.reread(project) == done
+
+
+async def start_process(chain: Chain) -> asyncio.subprocess.Process:
+    """Start a worker as a process of its own."""
+    environment = os.environ | {
+        "FRONTROW_TASK_ADDRESS": chain.common.peers.task_address,
+        "FRONTROW_ASR_ADDRESS": chain.common.peers.asr_address,
+        "FRONTROW_OBJECT_STORE": chain.common.store.object_store,
+        "FRONTROW_SLICING_SCRATCH": str(chain.scratch),
+        "FRONTROW_SLICING_LISTEN": "127.0.0.1:0",
+    }
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "services.asr.slicing"), cwd=ROOT, env=environment
+    )
+
+
+async def test_a_killed_worker_is_resumed_by_another_and_no_clip_is_doubled(chain: Chain) -> None:
+    project = await chain.asr.project((await chain.asr.transcribed("killed")).id, keywords=SIX_CLIPS)
+    process = await start_process(chain)
+
+    async def one_clip() -> bool:
+        return any(key.endswith(".mp4") for key in await chain.stored(project))
+
+    await eventually(one_clip, timeout_seconds=60)
+    process.send_signal(signal.SIGKILL)
+    await process.wait()
+    kept = {key: await chain.asr.store.head(key) for key in await chain.stored(project)}
+    assert (await chain.asr.reread(project)).status == video_project_pb2.VIDEO_PROJECT_STATUS_PROCESSING
+    async with chain.worker():
+        done = await chain.finished(project)
+    assert done.status == video_project_pb2.VIDEO_PROJECT_STATUS_COMPLETED
+    clips = await chain.clips(project)
+    assert [c.position for c in clips] == [0, 1, 2, 3, 4, 5]
+    stored = await chain.stored(project)
+    assert stored == sorted([c.media_key for c in clips] + [c.thumbnail_key for c in clips])
+    assert set(kept) <= set(stored)
+
+
+async def test_a_worker_that_is_told_to_stop_gives_its_task_back(chain: Chain) -> None:
+    project = await chain.asr.project((await chain.asr.transcribed("stopped")).id, keywords=SIX_CLIPS)
+    process = await start_process(chain)
+    await chain.task_in(project, task_pb2.TASK_STATUS_PROCESSING)
+    process.send_signal(signal.SIGTERM)
+    assert await asyncio.wait_for(process.wait(), 30) == 0
+    ended = (task_pb2.TASK_STATUS_PENDING, task_pb2.TASK_STATUS_COMPLETED)
+    assert (await chain.task(project)).status in ended
+    async with chain.worker():
+        assert (await chain.finished(project)).clip_count == 6
+
+
+async def test_a_cancelled_task_stops_the_run_and_fails_the_project(chain: Chain) -> None:
+    project = await chain.asr.project((await chain.asr.transcribed("cancelled")).id)
+    async with chain.worker():
+        await chain.task_in(project, task_pb2.TASK_STATUS_PROCESSING)
+        await chain.tasks.CancelTask(task_service_pb2.CancelTaskRequest(task_id=project.slice_task_id))
+        done = await chain.finished(project)
+    assert (done.status, done.error_reason) == (video_project_pb2.VIDEO_PROJECT_STATUS_FAILED, "CANCELLED")
+    assert await chain.clips(project) == []
+
+
+async def test_a_full_disk_is_waited_out_and_burns_no_attempt(
+    chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, full = ffmpeg.find(), tmp_path / "full"
+    program = tmp_path / "ffmpeg"
+    complaint = "echo 'Error writing trailer: No space left on device' >&2; exit 228"
+    full.touch()
+    program.write_text(f'#!/bin/sh\n[ -e "{full}" ] && {{ {complaint}; }}\nexec "{real}" "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(ffmpeg, "find", lambda: str(program))
+    project = await chain.asr.project((await chain.asr.transcribed("full")).id, keywords="再见 | 央行")
+    async with chain.worker():
+
+        async def tried_twice() -> bool:
+            try:
+                return (await chain.task(project)).version >= 4
+            except grpc.aio.AioRpcError:
+                return False
+
+        await eventually(tried_twice, timeout_seconds=30)
+        assert await chain.stored(project) == []
+        full.unlink()
+        done = await chain.finished(project)
+        await chain.task_in(project, task_pb2.TASK_STATUS_COMPLETED)
+    assert done.clip_count == 2
+    assert (await chain.task(project)).attempt == 1
