@@ -18,7 +18,7 @@ class JobFollowSource:
         self._database = database
 
     async def current(self) -> Sequence[Followed]:
-        """Return the jobs that have not ended."""
+        """Return the jobs that have not ended, and the newest failed ones."""
         async with self._database.begin() as session:
             rows = await repository_job.followed(session)
         return [Followed(str(row.id), str(row.task_id), row.seen_task_version) for row in rows]

@@ -12,13 +12,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, select, update
+from sqlalchemy import ColumnElement, and_, case, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from services.ingest.models import AnyRow, job_images, jobs
 from services.ingest.states import BEGINNABLE, FOLLOWED, JobStatus, cut_message
 
+_FAILED_FOLLOWED = 200
 _SUMMARY = tuple(c for c in jobs.c if c.name not in {"gallery", "request_digest"})
 
 
@@ -125,9 +126,16 @@ async def finish_failed(session: AsyncSession, run: RunKey, reason: str, message
 
 
 async def followed(session: AsyncSession) -> Sequence[AnyRow]:
-    """Return (id, task_id, seen_task_version) of the jobs that have not ended."""
-    query = select(jobs.c.id, jobs.c.task_id, jobs.c.seen_task_version).where(jobs.c.status.in_(FOLLOWED))
-    return (await session.execute(query)).all()
+    """Return (id, task_id, seen_task_version) of the jobs that have not ended, and of the newest failed ones.
+
+    A person may retry the task of a failed job. Only some are looked at, so that the poll stays bounded; an
+    older one is caught up by the begin of its task's next run.
+    """
+    columns = (jobs.c.id, jobs.c.task_id, jobs.c.seen_task_version)
+    still_open = select(*columns).where(jobs.c.status.in_(FOLLOWED))
+    failed = select(*columns).where(jobs.c.status == JobStatus.FAILED).order_by(jobs.c.id.desc())
+    found = [*(await session.execute(still_open)).all()]
+    return [*found, *(await session.execute(failed.limit(_FAILED_FOLLOWED))).all()]
 
 
 async def requeued(session: AsyncSession, run: RunKey) -> bool:
@@ -147,17 +155,21 @@ async def requeued(session: AsyncSession, run: RunKey) -> bool:
 
 
 async def ended(session: AsyncSession, run: RunKey, reason: str, message: str) -> bool:
-    """Fail the job, its task having failed or been cancelled; False when that is old news."""
+    """Fail the job, its task having failed or been cancelled; False when that is old news.
+
+    A job whose run said itself why it failed keeps that: its task's end adds nothing.
+    """
+    failed = jobs.c.status == JobStatus.FAILED
     change = (
         update(jobs)
         .where(_newer(run))
         .values(
             status=JobStatus.FAILED,
             seen_task_version=run.version,
-            failure_reason=reason,
-            error_message=cut_message(message),
+            failure_reason=case((failed, jobs.c.failure_reason), else_=reason),
+            error_message=case((failed, jobs.c.error_message), else_=cut_message(message)),
             attempts=jobs.c.run_attempt,
-            finished_at=func.now(),
+            finished_at=case((failed, jobs.c.finished_at), else_=func.now()),
         )
     )
     return (await session.execute(change.returning(jobs.c.id))).one_or_none() is not None

@@ -17,8 +17,13 @@ from services.ingest.worker.problems import ImageProblem
 
 log = structlog.get_logger(__name__)
 
-DELETION_PAUSE_SECONDS = 30.0
-
+# Review is busy, or its clean-up was at work on an object: seconds after which it looks otherwise. Uncharged.
+_PAUSES = {
+    "MEDIA_BEING_DELETED": 30.0,
+    "MEDIA_NOT_RESERVED": 1.0,
+    "MEDIA_NOT_LIVE": 1.0,
+    "REVIEW_BUSY": 1.0,
+}
 _NAMED_IMAGES = 10
 # Reasons that another try can't change.
 _PERMANENT = frozenset({"UNKNOWN_BRAND", "INVALID_ARGUMENT", "CONTENT_MISMATCH"})
@@ -47,8 +52,8 @@ class IngestHandler:
                 return Released()  # which is too late as well: another run has the job
             if refused.reason in _GONE:
                 return Failed(refused.message)
-            if refused.reason == "MEDIA_BEING_DELETED":
-                return Released(DELETION_PAUSE_SECONDS)
+            if refused.reason in _PAUSES:
+                return Released(_PAUSES[refused.reason])
             if refused.reason in _PERMANENT:
                 return await self._fail(run, job_id, refused.reason, refused.message)
             return Failed(str(refused), retryable=True)

@@ -217,3 +217,22 @@ async def test_a_task_that_could_not_be_made_fails_its_job(run: Run, database: D
     await TaskRefusals(database)(subject, "create_task", body, "INVALID_ARGUMENT: no")
     job = await run.job()
     assert (job.failure_reason, "INVALID_ARGUMENT: no" in job.error_message) == ("TASK_REFUSED", True)
+
+
+async def test_the_end_of_the_task_leaves_the_reason_that_the_run_gave(run: Run, database: Database) -> None:
+    await run.begin(1)
+    await run.finish(1, **BROKEN)
+    source = JobFollowSource(database)
+    assert run.job_id in {followed.owner_id for followed in await source.current()}
+    await source.ended(run.job_id, run.task_id, 2, "FAILED", "IMAGE_REJECTED: image 1")
+    job = await run.job()
+    assert (job.failure_reason, job.error_message, job.task_version) == ("IMAGE_REJECTED", "image 1", 2)
+
+
+async def test_a_failed_job_whose_task_a_person_retried_is_seen_pending(run: Run, database: Database) -> None:
+    await run.begin(1)
+    await run.finish(1, **BROKEN)
+    await JobFollowSource(database).requeued(run.job_id, run.task_id, 3)
+    job = await run.job()
+    assert (job.status, job.failure_reason) == (ingest_job_pb2.INGEST_JOB_STATUS_PENDING, "")
+    assert not job.HasField("finish_time")
