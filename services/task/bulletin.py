@@ -31,22 +31,28 @@ MOST_IDS = 150  # a notice may be 8,000 bytes long
 
 OnWake = Callable[[str, int], None]
 OnChanged = Callable[[list[UUID] | None], None]
+OnPolicy = Callable[[], None]
 
 
 class Bulletin:
     """The loop that holds the connection.
 
-    `on_wake` gets (type, count); `on_changed` gets ids, or None for "look at everything".
+    `on_wake` gets (type, count); `on_changed` gets ids, or None for "look at everything"; `on_policy` is told
+    that a policy changed.
     """
 
-    def __init__(self, settings: DatabaseSettings, *, on_wake: OnWake, on_changed: OnChanged) -> None:
+    def __init__(
+        self, settings: DatabaseSettings, *, on_wake: OnWake, on_changed: OnChanged, on_policy: OnPolicy
+    ) -> None:
         self._settings = settings
         self._on_wake = on_wake
         self._on_changed = on_changed
+        self._on_policy = on_policy
         self._me = uuid4().hex[:12]
         self._wakes: Counter[str] = Counter()
         self._changed: set[UUID] = set()
         self._too_many = False
+        self._policy = False
         self._pending = asyncio.Event()
         self._ping_heard = asyncio.Event()
         self._listening = False
@@ -67,6 +73,11 @@ class Bulletin:
                 self._changed.clear()
         if self._wakes or self._changed or self._too_many:
             self._pending.set()
+
+    def publish_policy(self) -> None:
+        """Tell the other servers that a policy changed. Call it after the commit."""
+        self._policy = True
+        self._pending.set()
 
     async def start(self) -> None:
         """Connect and listen; keeps trying while the database is away."""
@@ -93,6 +104,7 @@ class Bulletin:
                     failures = 0
                     # What was said while nobody listened is unknown.
                     self._on_changed(None)
+                    self._on_policy()
                     await self._converse(connection)
                 finally:
                     self._listening = False
@@ -122,6 +134,9 @@ class Bulletin:
     def _notice(self) -> dict[str, object]:
         changed = None if self._too_many else [task_id.hex for task_id in self._changed]
         notice: dict[str, object] = {"wake": dict(self._wakes), "changed": changed}
+        if self._policy:
+            notice["policy"] = True
+        self._policy = False
         self._wakes.clear()
         self._changed.clear()
         self._too_many = False
@@ -138,6 +153,8 @@ class Bulletin:
             if "ping" in notice:
                 self._ping_heard.set()
             return
+        if "policy" in notice:
+            self._on_policy()
         for task_type, count in notice.get("wake", {}).items():
             self._on_wake(task_type, count)
         if "changed" in notice:

@@ -6,6 +6,7 @@ No timer: an idle caller waits for nobody, and under load the batches grow by th
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
@@ -45,7 +46,8 @@ class Coalescer(Generic[Item, Answer]):
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if self._running is None:
-            self._running = asyncio.create_task(self._run())
+            # Nobody's task: it must not inherit the first caller's deadline, actor or span.
+            self._running = asyncio.create_task(self._run(), context=contextvars.Context())
         return await future
 
     async def drained(self) -> None:

@@ -1,31 +1,52 @@
-"""What holds for the tasks of a type: lease, stall limit, attempts."""
+"""What holds for the tasks of a type: lease, stall limit, attempts. A person's policy beats the settings."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from services.task.repository_queue import Policy
 from services.task.settings import TaskSettings
+
+_NO_POLICY = Policy()
 
 
 class TypeLimits:
-    """Answers for every type, also one never seen before."""
+    """Answers for every type, also one never seen before; `policies` are replaced as they change."""
 
     def __init__(self, settings: TaskSettings) -> None:
         self._settings = settings
+        self._policies: Mapping[str, Policy] = {}
+
+    def set_policies(self, policies: Mapping[str, Policy]) -> None:
+        """Take over what is set now."""
+        self._policies = dict(policies)
+
+    def policy(self, task_type: str) -> Policy:
+        """Return what a person set for a type; all defaults when nobody did."""
+        return self._policies.get(task_type, _NO_POLICY)
+
+    def is_limited(self, task_type: str) -> bool:
+        """Tell whether the end of a run of this type makes room for another."""
+        return self.policy(task_type).concurrency_limit > 0
 
     def lease_seconds(self, task_type: str) -> float:
         """Return the silence after which a run of this type counts as lost (domain.md 1.6)."""
-        return self._settings.lease_seconds_by_type.get(task_type, self._settings.lease_seconds)
+        by_type = self._settings.lease_seconds_by_type
+        return self.policy(task_type).lease_seconds or by_type.get(task_type, self._settings.lease_seconds)
 
     def stall_seconds(self, task_type: str) -> float:
         """Return the time without progress after which a run of this type counts as stuck (domain.md 1.6)."""
-        return self._settings.stall_seconds_by_type.get(task_type, self._settings.stall_seconds)
+        by_type = self._settings.stall_seconds_by_type
+        return self.policy(task_type).stall_seconds or by_type.get(task_type, self._settings.stall_seconds)
 
     def max_attempts(self, task_type: str) -> int:
         """Return the runs of a task whose creator named no number (domain.md 1.7)."""
-        return self._settings.max_attempts
+        return self.policy(task_type).max_attempts or self._settings.max_attempts
 
     def named_types(self) -> list[str]:
         """Return the types with a lease or stall limit of their own."""
-        return sorted({*self._settings.lease_seconds_by_type, *self._settings.stall_seconds_by_type})
+        settings = self._settings
+        return sorted({*settings.lease_seconds_by_type, *settings.stall_seconds_by_type, *self._policies})
 
     @property
     def default_lease_seconds(self) -> float:

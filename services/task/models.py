@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     DateTime,
+    Double,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -17,6 +20,7 @@ from sqlalchemy import (
     Uuid,
     text,
 )
+from sqlalchemy.dialects.postgresql import ARRAY
 
 SCHEMA = "task"
 metadata = MetaData(schema=SCHEMA)
@@ -71,6 +75,8 @@ tasks = Table(
     _text("video_url"),
     _text("clips_url"),
     _text("request_id"),
+    # W3C trace context of the creation, so that a run can be seen with what caused it
+    _text("trace_parent"),
     # what was asked for at the creation, to tell a repeat from a clash
     Column("content_sha256", LargeBinary, nullable=False),
     # set by the claim alone, cleared by everything that ends a run: the fence (domain.md 1.3)
@@ -131,3 +137,75 @@ task_runs = Table(
     CheckConstraint("ended_as IN ('completed', 'failed', 'released', 'lost')", name="ck_task_runs_ended_as"),
     CheckConstraint("outcome IN ('applied', 'requeued', 'failed', 'cancelled')", name="ck_task_runs_outcome"),
 )
+
+_ZERO = text("0")
+
+
+def _count(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False, server_default=_ZERO)
+
+
+LEVELS = ("pending", "processing", "completed", "failed", "cancelled")
+"""The statuses a queue counts its tasks by."""
+
+queue_policies = Table(
+    "queue_policies",
+    metadata,
+    Column("type", Text, primary_key=True),
+    Column("paused", Boolean, nullable=False, server_default=text("false")),
+    # 0 in the next four: no limit, or the default of the settings
+    Column("concurrency_limit", Integer, nullable=False, server_default=_ZERO),
+    Column("lease_seconds", Double, nullable=False, server_default=_ZERO),
+    Column("stall_seconds", Double, nullable=False, server_default=_ZERO),
+    Column("max_attempts", Integer, nullable=False, server_default=_ZERO),
+    # runs of this type now, kept by every claim and every end in their own transactions
+    Column("running", Integer, nullable=False, server_default=_ZERO),
+    Column("updated_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    _text("updated_by"),
+    CheckConstraint(
+        "concurrency_limit >= 0 AND lease_seconds >= 0 AND stall_seconds >= 0 AND max_attempts >= 0",
+        name="ck_queue_policies_bounds",
+    ),
+    # A claim writes here when a limit is set: keep it a HOT update.
+    postgresql_with={"fillfactor": "50"},
+)
+
+# What each flush changed, appended; one row a type would be locked by every flush. Folded each second.
+queue_deltas = Table(
+    "queue_deltas",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("type", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    *(_count(name) for name in (*LEVELS, "created", "ended")),
+    postgresql_with={"autovacuum_vacuum_scale_factor": "0.01"},
+)
+
+queue_counts = Table(
+    "queue_counts",
+    metadata,
+    Column("type", Text, primary_key=True),
+    *(_count(name) for name in LEVELS),
+    postgresql_with={"fillfactor": "50"},
+)
+
+# Tasks that entered the queue and that reached a final status, by the minute.
+queue_minutes = Table(
+    "queue_minutes",
+    metadata,
+    Column("type", Text, primary_key=True),
+    Column("minute", DateTime(timezone=True), primary_key=True),
+    _count("created"),
+    _count("ended"),
+    postgresql_with={"fillfactor": "50"},
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("worker_id", Text, primary_key=True),
+    Column("types", ARRAY(Text), nullable=False),
+    Column("first_seen_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    Column("last_seen_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+)
+Index("ix_workers_last_seen", workers.c.last_seen_at)

@@ -6,7 +6,7 @@ import grpc
 from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 
 from libs.common.db import Database
-from libs.common.loops import Periodic
+from libs.common.loops import Loop, Periodic
 from libs.common.mounted import Mounted, Stopping
 from libs.common.settings import CommonSettings
 from services.task.beats import BeatDesk
@@ -15,9 +15,12 @@ from services.task.creations import CreateDesk
 from services.task.idle import IdleReasons
 from services.task.lane import Lane
 from services.task.limits import TypeLimits
+from services.task.loops.counters import Counters
 from services.task.loops.due import DueTasks
+from services.task.loops.policies import PolicyWatch
 from services.task.loops.retention import Retention
 from services.task.loops.sweep import Sweep
+from services.task.loops.workers import WorkerRegistry
 from services.task.repository_end import Backoff
 from services.task.servicer import Parts, TaskServicer
 from services.task.settings import TaskSettings
@@ -30,75 +33,129 @@ SERVICE = task_service_pb2.DESCRIPTOR.services_by_name["TaskService"].full_name
 
 async def mount(settings: TaskSettings, common: CommonSettings) -> Mounted:
     """Return what the task context puts on its server. The schema must be up to date; nothing connects."""
-    database = Database(common.database, "frontrow-task")
-    lanes = {
-        name: Lane(common.database, f"frontrow-task-{name}") for name in ("work", "beat", "create", "upkeep")
-    }
-    limits = TypeLimits(settings)
-    signals = Signals()
-    work = WorkDesk(
-        lanes["work"], Backoff(settings.retry_base_seconds, settings.retry_longest_seconds), signals.worked
-    )
-    beats = BeatDesk(
-        lanes["beat"],
-        lost_claim_seconds=settings.lost_claim_seconds,
-        on_rise=signals.rose,
-        on_ended=signals.ended,
-    )
-    creations = CreateDesk(lanes["create"], on_created=signals.created)
-    watches = WatchHub(database, poll_seconds=settings.poll_seconds, listening=lambda: bulletin.listening)
-    bulletin = Bulletin(common.database, on_wake=work.signal, on_changed=watches.changed)
-    signals.connect(wake=work.signal, changed=watches.changed, publish=bulletin.publish)
-    stopping = Stopping()
-    parts = Parts(
-        database=database,
-        limits=limits,
-        creations=creations,
-        work=work,
-        beats=beats,
-        watches=watches,
-        idle=IdleReasons(database),
-        upkeep=lanes["upkeep"],
-        signals=signals,
-        stopping=stopping,
-    )
-
-    async def probe() -> None:
-        work.probe()
-
-    def on_stopping() -> None:
-        stopping.set()
-        work.dismiss()
-        watches.stop()
-
-    async def close() -> None:
-        for desk in (work, beats, creations):
-            await desk.drained()
-        for lane in lanes.values():
-            await lane.close()
-        await database.close()
-
-    def register(server: grpc.aio.Server) -> None:
-        task_service_pb2_grpc.add_TaskServiceServicer_to_server(TaskServicer(parts), server)
-
-    upkeep = lanes["upkeep"]
+    context = _Context(settings, common)
     return Mounted(
-        register=register,
+        register=context.register,
         service_names=(SERVICE,),
-        loops=(
-            bulletin,
-            Periodic("task:poll", settings.poll_seconds, probe),
-            Sweep(upkeep, limits, signals.ended, interval_seconds=settings.sweep_interval_seconds),
-            DueTasks(
-                upkeep, lambda due: signals.tell([], due), interval_seconds=settings.due_interval_seconds
-            ),
+        loops=context.loops(),
+        close=context.close,
+        on_stopping=context.stop,
+        long_polls=(f"/{SERVICE}/ClaimTasks",),
+    )
+
+
+class _Context:
+    """The parts of one server and how they hang together."""
+
+    def __init__(self, settings: TaskSettings, common: CommonSettings) -> None:
+        self.settings = settings
+        self.database = Database(common.database, "frontrow-task")
+        names = ("work", "beat", "create", "upkeep")
+        self.lanes = {name: Lane(common.database, f"frontrow-task-{name}") for name in names}
+        self.limits = TypeLimits(settings)
+        self.signals = Signals(self.limits)
+        self.stopping = Stopping()
+        self.idle = IdleReasons(self.database)
+        self._open_desks()
+        self._begin_upkeep()
+        self.watches = WatchHub(
+            self.database, poll_seconds=settings.poll_seconds, listening=lambda: self.bulletin.listening
+        )
+        self.bulletin = Bulletin(
+            common.database,
+            on_wake=self.work.signal,
+            on_changed=self.watches.changed,
+            on_policy=self.policies.wake,
+        )
+        self.signals.connect(
+            wake=self.work.signal,
+            changed=self.watches.changed,
+            publish=self.bulletin.publish,
+            later=self.due.note,
+            noted=self.counters.note,
+        )
+
+    def _open_desks(self) -> None:
+        settings, signals = self.settings, self.signals
+        backoff = Backoff(settings.retry_base_seconds, settings.retry_longest_seconds)
+        self.work = WorkDesk(self.lanes["work"], backoff, signals.worked)
+        self.beats = BeatDesk(
+            self.lanes["beat"],
+            lost_claim_seconds=settings.lost_claim_seconds,
+            on_rise=signals.rose,
+            on_ended=signals.ended,
+        )
+        self.creations = CreateDesk(self.lanes["create"], on_created=signals.created)
+
+    def _begin_upkeep(self) -> None:
+        settings, lane = self.settings, self.lanes["upkeep"]
+        self.counters = Counters(lane)
+        self.workers = WorkerRegistry(lane)
+        self.policies = PolicyWatch(self.database, self.limits, self._policies_read)
+        self.due = DueTasks(
+            lane,
+            lambda found: self.signals.tell([], found),
+            interval_seconds=settings.due_interval_seconds,
+        )
+
+    def loops(self) -> tuple[Loop, ...]:
+        """Return the duties that run beside the RPCs."""
+        settings, lane = self.settings, self.lanes["upkeep"]
+        return (
+            self.bulletin,
+            self.policies,
+            self.due,
+            self.counters,
+            self.workers,
+            Periodic("task:poll", settings.poll_seconds, self._probe),
+            Sweep(lane, self.limits, self.signals.ended, interval_seconds=settings.sweep_interval_seconds),
             Retention(
-                upkeep,
+                lane,
                 keep_days=settings.keep_finished_days,
                 interval_seconds=settings.retention_interval_seconds,
             ),
-        ),
-        close=close,
-        on_stopping=on_stopping,
-        long_polls=(f"/{SERVICE}/ClaimTasks",),
-    )
+        )
+
+    def register(self, server: grpc.aio.Server) -> None:
+        """Add the servicer."""
+        parts = Parts(
+            database=self.database,
+            limits=self.limits,
+            creations=self.creations,
+            work=self.work,
+            beats=self.beats,
+            watches=self.watches,
+            idle=self.idle,
+            upkeep=self.lanes["upkeep"],
+            signals=self.signals,
+            workers=self.workers,
+            policy_changed=self._policy_changed,
+            stopping=self.stopping,
+        )
+        task_service_pb2_grpc.add_TaskServiceServicer_to_server(TaskServicer(parts), server)
+
+    def stop(self) -> None:
+        """End long polls and watches."""
+        self.stopping.set()
+        self.work.dismiss()
+        self.watches.stop()
+
+    async def close(self) -> None:
+        """Let the last flushes end, then close every connection."""
+        for desk in (self.work, self.beats, self.creations):
+            await desk.drained()
+        for lane in self.lanes.values():
+            await lane.close()
+        await self.database.close()
+
+    async def _probe(self) -> None:
+        self.work.probe()
+
+    def _policies_read(self) -> None:
+        self.idle.forget()
+        # A pause may have ended, a limit may have been raised.
+        self.work.probe()
+
+    def _policy_changed(self, _task_type: str) -> None:
+        self.policies.wake()
+        self.bulletin.publish_policy()

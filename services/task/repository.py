@@ -85,6 +85,12 @@ async def look(
     return [(row, row["matches"]) for row in (await session.execute(query)).mappings()]
 
 
+async def lock(session: AsyncSession, task_id: UUID) -> str | None:
+    """Lock a task until the transaction ends; return its status, None when there is none."""
+    query = select(tasks.c.status).where(tasks.c.id == task_id).with_for_update()
+    return (await session.execute(query)).scalar_one_or_none()
+
+
 async def request_cancel(session: AsyncSession, task_id: UUID) -> RowMapping | None:
     """Cancel a pending task at once, ask a running one to stop; return it, None when it is neither.
 

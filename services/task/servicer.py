@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from libs.common.db import Database
@@ -11,7 +12,9 @@ from services.task.creations import CreateDesk
 from services.task.idle import IdleReasons
 from services.task.lane import Lane
 from services.task.limits import TypeLimits
+from services.task.loops.workers import WorkerRegistry
 from services.task.servicer_people import PeopleServicer
+from services.task.servicer_queue import QueueServicer
 from services.task.servicer_worker import WorkerServicer
 from services.task.signals import Signals
 from services.task.watch import WatchHub
@@ -31,10 +34,12 @@ class Parts:
     idle: IdleReasons
     upkeep: Lane
     signals: Signals
+    workers: WorkerRegistry
+    policy_changed: Callable[[str], None]
     stopping: Stopping
 
 
-class TaskServicer(PeopleServicer, WorkerServicer):
+class TaskServicer(PeopleServicer, WorkerServicer, QueueServicer):
     """frontrow.task.v1.TaskService."""
 
     def __init__(self, parts: Parts) -> None:
@@ -47,4 +52,6 @@ class TaskServicer(PeopleServicer, WorkerServicer):
         self._idle = parts.idle
         self._upkeep = parts.upkeep
         self._signals = parts.signals
+        self._workers = parts.workers
+        self._policy_changed = parts.policy_changed
         self._stopping = parts.stopping

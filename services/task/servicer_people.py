@@ -13,13 +13,14 @@ from libs.common.db import Database
 from libs.common.errors import FieldViolation, InvalidArgument
 from libs.common.interceptors.call import ServicerContext
 from libs.common.paging import decode_token, encode_token, page_size, within_budget
-from services.task import repository
+from services.task import repository, repository_queue
 from services.task.convert import STATUS_NAMES, moment, new_task, task_message
 from services.task.creations import CreateDesk
 from services.task.errors import TaskNotCancellable, TaskNotFound, TaskNotRetryable
 from services.task.limits import TypeLimits
 from services.task.repository import TaskFilter
 from services.task.signals import Signals
+from services.task.states import Status
 from services.task.watch import WatchHub
 
 
@@ -100,6 +101,8 @@ class PeopleServicer(task_service_pb2_grpc.TaskServiceServicer):
         task_id = UUID(request.task_id)
         async with self._database.begin() as session:
             row = await repository.request_cancel(session, task_id)
+            if row is not None and row["status"] == Status.CANCELLED:
+                await repository_queue.add_deltas(session, row["type"], pending=-1, cancelled=1, ended=1)
             present = row or await repository.get(session, task_id)
         if present is None:
             raise TaskNotFound.of(request.task_id)
@@ -112,7 +115,11 @@ class PeopleServicer(task_service_pb2_grpc.TaskServiceServicer):
         """Put a failed or cancelled task back (domain.md 1.9)."""
         task_id = UUID(request.task_id)
         async with self._database.begin() as session:
+            before = await repository.lock(session, task_id)
             row = await repository.retry(session, task_id)
+            if row is not None and before is not None:
+                levels = {before: -1, "pending": 1, "created": 1}
+                await repository_queue.add_deltas(session, row["type"], **levels)
             present = row or await repository.get(session, task_id)
         if present is None:
             raise TaskNotFound.of(request.task_id)

@@ -24,9 +24,10 @@ from services.task.convert import (
     task_message,
 )
 from services.task.errors import LeaseLost, TaskNotFound
-from services.task.idle import IdleReasons
+from services.task.idle import IdleReasons, Reason
 from services.task.lane import Lane
 from services.task.limits import TypeLimits
+from services.task.loops.workers import WorkerRegistry
 from services.task.repository_beat import Beat, Beaten
 from services.task.repository_end import end_older
 from services.task.signals import Signals
@@ -34,6 +35,12 @@ from services.task.states import Status
 from services.task.waiters import Waiter
 from services.task.work import WorkDesk
 
+_IDLE: dict[Reason, work_pb2.IdleReason.ValueType] = {
+    "empty": work_pb2.IDLE_REASON_EMPTY,
+    "paused": work_pb2.IDLE_REASON_PAUSED,
+    "limit": work_pb2.IDLE_REASON_LIMIT,
+    "due_later": work_pb2.IDLE_REASON_DUE_LATER,
+}
 URL_FIELDS = ("draft_url", "video_url", "clips_url")
 REQUEUE_BATCH = 500
 
@@ -48,6 +55,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
     _upkeep: Lane
     _idle: IdleReasons
     _signals: Signals
+    _workers: WorkerRegistry
     _stopping: Stopping
 
     async def ClaimTasks(
@@ -56,6 +64,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
         """Finish runs, then claim tasks; wait for a first one when nothing was finished (domain.md 1.2)."""
         endings = [ending(item, f"finish[{index}]") for index, item in enumerate(request.finish)]
         want = _want(request)
+        self._workers.saw(request.worker_id, request.types)
         wait_seconds = seconds(request.wait)
         if endings or want is None or wait_seconds <= 0:
             answers, claimed = await self._work.end_and_claim(endings, want)
@@ -78,8 +87,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
     async def _idle_reason(self, want: Waiter) -> work_pb2.IdleReason.ValueType:
         if self._stopping.is_set():
             return work_pb2.IDLE_REASON_EMPTY
-        reason = await self._idle.of(want.types)
-        return work_pb2.IDLE_REASON_DUE_LATER if reason == "due_later" else work_pb2.IDLE_REASON_EMPTY
+        return _IDLE[await self._idle.of(want.types)]
 
     def _beat_interval(self, types: Sequence[str]) -> float:
         return min(self._limits.lease_seconds(task_type) for task_type in set(types)) / 3
@@ -90,6 +98,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
             Beat(UUID(lease.task_id), lease.version, lease.progress if lease.HasField("progress") else None)
             for lease in request.leases
         ]
+        self._workers.saw(request.worker_id)
         answers = await self._beats.beat(BeatCall(request.worker_id, beats))
         response = pb.HeartbeatResponse(
             results=[

@@ -35,7 +35,7 @@ class TaskSettings(BaseSettings):
         default=3.0, gt=0, le=600, description="between looks for work while somebody waits: the guarantee"
     )
     due_interval_seconds: float = Field(
-        default=1.0, gt=0, le=600, description="longest time between looks for tasks that have fallen due"
+        default=3.0, gt=0, le=600, description="longest time between looks for tasks that have fallen due"
     )
     lost_claim_seconds: float = Field(
         default=10.0,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 import asyncpg
 
+from services.task.limits import TypeLimits
 from services.task.repository_claim import Claimed
 from services.task.repository_end import Ended
 from services.task.states import Status
@@ -20,14 +22,21 @@ Publish = Callable[[Mapping[str, int], Iterable[UUID]], None]
 class Signals:
     """Spreads the word. The receivers are set once, by `connect`, since they need this object themselves."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: TypeLimits) -> None:
+        self._limits = limits
         self._wake: Wake | None = None
         self._changed: Changed | None = None
         self._publish: Publish | None = None
+        self._later: Callable[[datetime], None] | None = None
+        self._noted: Callable[[], None] | None = None
 
-    def connect(self, *, wake: Wake, changed: Changed, publish: Publish) -> None:
-        """Say who is to be told."""
+    def connect(
+        self, *, wake: Wake, changed: Changed, publish: Publish, later: Callable[[datetime], None],
+        noted: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """Say who is to be told; `later` hears when a task falls due, `noted` that counters changed."""
         self._wake, self._changed, self._publish = wake, changed, publish
+        self._later, self._noted = later, noted
 
     def tell(self, changed: Sequence[UUID], claimable: Mapping[str, int]) -> None:
         """Tell everybody that these tasks changed and how many of each type may be claimed now."""
@@ -38,17 +47,28 @@ class Signals:
             self._changed(list(changed))
         if self._publish is not None:
             self._publish(claimable, changed)
+        if self._noted is not None:
+            self._noted()
+
+    def _fall_due(self, moments: Iterable[datetime | None]) -> None:
+        ahead = [moment for moment in moments if moment is not None]
+        if ahead and self._later is not None:
+            self._later(min(ahead))
 
     def created(self, rows: Sequence[asyncpg.Record]) -> None:
         """Tell of new tasks; those that are due later wake nobody yet."""
         claimable = Counter(row["type"] for row in rows if row["due_at"] is None)
+        self._fall_due(row["due_at"] for row in rows)
         self.tell([row["id"] for row in rows], claimable)
 
     def worked(self, ended: Sequence[Ended], claimed: Sequence[Claimed]) -> None:
-        """Tell of runs that began and ended; what is pending again wakes somebody."""
+        """Tell of runs that began and ended; what is pending again, or has made room, wakes somebody."""
         claimable = Counter(
-            task.type for task in ended if task.status == Status.PENDING and task.due_at is None
+            task.type
+            for task in ended
+            if (task.status == Status.PENDING and task.due_at is None) or self._limits.is_limited(task.type)
         )
+        self._fall_due(task.due_at for task in ended)
         self.tell([*(task.task_id for task in ended), *(item.row["id"] for item in claimed)], claimable)
 
     def ended(self, ended: Sequence[Ended]) -> None:

@@ -21,26 +21,35 @@ TASK_COLUMNS = (
 _OF_T = ", ".join(f"t.{name}" for name in TASK_COLUMNS.split(", "))
 
 # $1 type, $2 how many, $3 the mark below which no fresh row is looked for, $4 the worker of each slot,
-# $5 whether to look at all returned rows. `edge` is the order of the last fresh row wanted: returned rows
-# behind it must wait, so that no more rows are locked than taken (a locked row looks like none to others).
+# $5 whether to look at all returned rows. `room` is what pause and limit leave; the lock on the policy makes
+# claims of a limited type take turns over all servers. `edge` is the order of the last fresh row wanted:
+# returned rows behind it must wait, so that no more rows are locked than taken (a locked row looks like none
+# to others).
 CLAIM = f"""
-WITH edge AS MATERIALIZED (
+WITH policy AS MATERIALIZED (
+    SELECT paused, concurrency_limit, running FROM task.queue_policies WHERE type = $1 FOR UPDATE
+), room AS MATERIALIZED (
+    SELECT coalesce((SELECT CASE WHEN paused THEN 0
+        WHEN concurrency_limit > 0 THEN least($2::int8, greatest(0, concurrency_limit - running))
+        ELSE $2::int8 END FROM policy), $2::int8) AS n
+), edge AS MATERIALIZED (
     SELECT CASE WHEN NOT $5::bool AND EXISTS (SELECT FROM task.tasks WHERE type = $1 AND {RETURNED}) THEN (
         SELECT max(f.claim_order) FROM (
             SELECT claim_order FROM task.tasks WHERE type = $1 AND {FRESH} AND claim_order >= $3
-            ORDER BY claim_order, id LIMIT $2::int8) f
-        HAVING count(*) >= $2::int8) END AS at
+            ORDER BY claim_order, id LIMIT (SELECT n FROM room)) f
+        HAVING count(*) >= (SELECT n FROM room)) END AS at
 ), returned AS MATERIALIZED (
     SELECT id, claim_order FROM task.tasks
     WHERE type = $1 AND {RETURNED} AND claim_order <= coalesce((SELECT at FROM edge), 'infinity'::timestamptz)
-    ORDER BY claim_order, id LIMIT $2::int8 FOR UPDATE SKIP LOCKED
+    ORDER BY claim_order, id LIMIT (SELECT n FROM room) FOR UPDATE SKIP LOCKED
 ), fresh AS MATERIALIZED (
     SELECT id, claim_order FROM task.tasks WHERE type = $1 AND {FRESH} AND claim_order >= $3
-    ORDER BY claim_order, id LIMIT $2::int8 - (SELECT count(*) FROM returned) FOR UPDATE SKIP LOCKED
+    ORDER BY claim_order, id
+    LIMIT (SELECT n FROM room) - (SELECT count(*) FROM returned) FOR UPDATE SKIP LOCKED
 ), picked AS MATERIALIZED (
     SELECT id, row_number() OVER (ORDER BY claim_order, id) AS slot
     FROM (SELECT id, claim_order FROM returned UNION ALL SELECT id, claim_order FROM fresh) u
-)
+), claimed AS (
 UPDATE task.tasks t SET
     status = 'processing', version = t.version + 1, attempts = t.attempts + 1,
     claimed_by = ($4::text[])[p.slot], last_worker = ($4::text[])[p.slot], absent_beats = 0,
@@ -48,6 +57,14 @@ UPDATE task.tasks t SET
     error_message = '', status_reason = '', progress = 0, completed_at = NULL, ext = ''
 FROM picked p WHERE t.id = p.id
 RETURNING p.slot, t.claim_order, {_OF_T}
+), counted AS (
+    INSERT INTO task.queue_deltas (type, pending, processing)
+    SELECT $1, -count(*), count(*) FROM claimed HAVING count(*) > 0
+), taken AS (
+    UPDATE task.queue_policies q SET running = q.running + c.n
+    FROM (SELECT count(*) AS n FROM claimed HAVING count(*) > 0) c WHERE q.type = $1
+)
+SELECT * FROM claimed
 """
 
 # $1 types, $2 how many: how many of each type are among the first of all, by the one order.
@@ -104,6 +121,15 @@ ended AS (
         CASE status WHEN 'completed' THEN 'applied' WHEN 'pending' THEN 'requeued' ELSE status END,
         CASE WHEN ended_as = 'lost' THEN given_reason ELSE status_reason END
     FROM ended
+), counted AS (
+    INSERT INTO task.queue_deltas (type, pending, processing, completed, failed, cancelled, ended)
+    SELECT type, count(*) FILTER (WHERE status = 'pending'), -count(*),
+        count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status = 'failed'),
+        count(*) FILTER (WHERE status = 'cancelled'), count(*) FILTER (WHERE status <> 'pending')
+    FROM ended GROUP BY type
+), freed AS (
+    UPDATE task.queue_policies q SET running = q.running - e.n
+    FROM (SELECT type, count(*) AS n FROM ended GROUP BY type) e WHERE q.type = e.type
 )
 SELECT n, id, run, type, status, due_at FROM ended
 """
@@ -191,6 +217,7 @@ RETURNING t.id, t.version, t.absent_beats
 """
 
 INSERT = f"""
+WITH made AS (
 INSERT INTO task.tasks AS t (id, request_id, type, priority, payload, content_sha256, subject,
     live_material_name, video_project_name, max_attempts, run_after, due_at, claim_order)
 SELECT u.id, u.request_id, u.type, u.priority, u.payload, u.content_sha256, u.subject, u.live_material_name,
@@ -202,6 +229,11 @@ FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int4[], $5::bytea[], $6::byt
          video_project_name, max_attempts, run_after)
 ON CONFLICT DO NOTHING
 RETURNING t.due_at, {_OF_T}
+), counted AS (
+    INSERT INTO task.queue_deltas (type, pending, created)
+    SELECT type, count(*), count(*) FROM made GROUP BY type
+)
+SELECT * FROM made
 """
 
 # $1 ids, $2 request ids (empty: none): the tasks that stand under them.
@@ -226,14 +258,6 @@ UPDATE task.tasks t SET due_at = NULL FROM due d WHERE t.id = d.id RETURNING t.t
 
 NEXT_DUE = f"SELECT min(due_at) - now() AS pause FROM task.tasks WHERE {DELAYED}"
 
-# :types: what is pending of them, claimable or later.
-IDLE = f"""
-SELECT
-    EXISTS (SELECT FROM task.tasks WHERE type = ANY(:types) AND {FRESH})
-        OR EXISTS (SELECT FROM task.tasks WHERE type = ANY(:types) AND {RETURNED}) AS claimable,
-    EXISTS (SELECT FROM task.tasks WHERE type = ANY(:types) AND {DELAYED}) AS later
-"""
-
 # $1 age in days, $2 how many.
 DELETE_OLD = """
 WITH old AS MATERIALIZED (
@@ -241,6 +265,13 @@ WITH old AS MATERIALIZED (
     ORDER BY completed_at LIMIT $2::int8 FOR UPDATE SKIP LOCKED
 ), runs AS (
     DELETE FROM task.task_runs r USING old o WHERE r.task_id = o.id
+), deleted AS (
+    DELETE FROM task.tasks t USING old o WHERE t.id = o.id RETURNING t.id, t.type, t.status
+), counted AS (
+    INSERT INTO task.queue_deltas (type, completed, failed, cancelled)
+    SELECT type, -count(*) FILTER (WHERE status = 'completed'), -count(*) FILTER (WHERE status = 'failed'),
+        -count(*) FILTER (WHERE status = 'cancelled')
+    FROM deleted GROUP BY type
 )
-DELETE FROM task.tasks t USING old o WHERE t.id = o.id RETURNING t.id
+SELECT id FROM deleted
 """

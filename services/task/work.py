@@ -8,6 +8,7 @@ given back.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -142,7 +143,8 @@ class WorkDesk:
 
     def _kick(self) -> None:
         if self._running is None:
-            self._running = asyncio.create_task(self._run())
+            # Nobody's task: it must not inherit the first caller's deadline, actor or span.
+            self._running = asyncio.create_task(self._run(), context=contextvars.Context())
 
     async def _run(self) -> None:
         try:

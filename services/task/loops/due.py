@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 from libs.common.loops import Periodic
 from services.task import statements
@@ -28,6 +29,13 @@ class DueTasks:
         self._loop = Periodic("task:due", interval_seconds, self.step)
         self._timer: asyncio.TimerHandle | None = None
 
+    def note(self, moment: datetime) -> None:
+        """Look at `moment`, unless an earlier look is planned.
+
+        By this machine's clock, which may be off: the interval is the guarantee.
+        """
+        self._plan((moment - datetime.now(UTC)).total_seconds())
+
     async def start(self) -> None:
         """Begin to look."""
         await self._loop.start()
@@ -45,8 +53,16 @@ class DueTasks:
             pause = await connection.fetchval(statements.NEXT_DUE)
         if rows:
             self._on_due(Counter(row["type"] for row in rows))
-        if pause is not None and pause.total_seconds() < self._interval_seconds:
-            if self._timer is not None:
-                self._timer.cancel()
-            seconds = max(0.001, pause.total_seconds() + 0.001)
-            self._timer = asyncio.get_running_loop().call_later(seconds, self._loop.wake)
+        if pause is not None:
+            self._plan(pause.total_seconds())
+
+    def _plan(self, seconds: float) -> None:
+        if seconds >= self._interval_seconds:
+            return
+        loop = asyncio.get_running_loop()
+        at = loop.time() + max(0.001, seconds + 0.001)
+        if self._timer is not None and loop.time() < self._timer.when() <= at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = loop.call_at(at, self._loop.wake)

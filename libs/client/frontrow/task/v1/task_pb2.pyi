@@ -88,6 +88,7 @@ class Task(message.Message):
     CANCEL_REQUEST_TIME_FIELD_NUMBER: builtins.int
     COMPLETE_TIME_FIELD_NUMBER: builtins.int
     LEASE_EXPIRE_TIME_FIELD_NUMBER: builtins.int
+    TRACE_PARENT_FIELD_NUMBER: builtins.int
     id: builtins.str
     """UUIDv7 in its 36-character form; chosen by the creator or by the server. Never changes."""
     type: builtins.str
@@ -124,6 +125,10 @@ class Task(message.Message):
     """Where the clips lie; at most 512 characters. Set by the running worker with UpdateTaskUrls."""
     claimed_by: builtins.str
     """The worker that holds the lease; empty when nobody does. Set by the server."""
+    trace_parent: builtins.str
+    """W3C trace context (`traceparent`) of the call that created it, so that its runs are seen with what caused them.
+    Empty when there was none. Set by the server.
+    """
     @builtins.property
     def payload(self) -> struct_pb2.Struct:
         """Input for the worker; at most 16 KiB as serialised protobuf. Set by the creator. Left out of lists and watches."""
@@ -199,9 +204,10 @@ class Task(message.Message):
         cancel_request_time: timestamp_pb2.Timestamp | None = ...,
         complete_time: timestamp_pb2.Timestamp | None = ...,
         lease_expire_time: timestamp_pb2.Timestamp | None = ...,
+        trace_parent: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["cancel_request_time", b"cancel_request_time", "complete_time", b"complete_time", "create_time", b"create_time", "ext", b"ext", "heartbeat_time", b"heartbeat_time", "lease_expire_time", b"lease_expire_time", "payload", b"payload", "progress_time", b"progress_time", "queue_time", b"queue_time", "run_after", b"run_after", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["attempt", b"attempt", "cancel_request_time", b"cancel_request_time", "claimed_by", b"claimed_by", "clips_url", b"clips_url", "complete_time", b"complete_time", "create_time", b"create_time", "draft_url", b"draft_url", "error_message", b"error_message", "ext", b"ext", "heartbeat_time", b"heartbeat_time", "id", b"id", "lease_expire_time", b"lease_expire_time", "live_material_name", b"live_material_name", "max_attempts", b"max_attempts", "payload", b"payload", "priority", b"priority", "progress", b"progress", "progress_time", b"progress_time", "queue_time", b"queue_time", "run_after", b"run_after", "start_time", b"start_time", "status", b"status", "status_reason", b"status_reason", "subject", b"subject", "type", b"type", "version", b"version", "video_project_name", b"video_project_name", "video_url", b"video_url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["attempt", b"attempt", "cancel_request_time", b"cancel_request_time", "claimed_by", b"claimed_by", "clips_url", b"clips_url", "complete_time", b"complete_time", "create_time", b"create_time", "draft_url", b"draft_url", "error_message", b"error_message", "ext", b"ext", "heartbeat_time", b"heartbeat_time", "id", b"id", "lease_expire_time", b"lease_expire_time", "live_material_name", b"live_material_name", "max_attempts", b"max_attempts", "payload", b"payload", "priority", b"priority", "progress", b"progress", "progress_time", b"progress_time", "queue_time", b"queue_time", "run_after", b"run_after", "start_time", b"start_time", "status", b"status", "status_reason", b"status_reason", "subject", b"subject", "trace_parent", b"trace_parent", "type", b"type", "version", b"version", "video_project_name", b"video_project_name", "video_url", b"video_url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

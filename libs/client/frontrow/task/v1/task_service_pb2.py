@@ -23,6 +23,7 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from frontrow.task.v1 import queue_pb2 as frontrow_dot_task_dot_v1_dot_queue__pb2
 from frontrow.task.v1 import task_pb2 as frontrow_dot_task_dot_v1_dot_task__pb2
 from frontrow.task.v1 import work_pb2 as frontrow_dot_task_dot_v1_dot_work__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
@@ -31,7 +32,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#frontrow/task/v1/task_service.proto\x12\x10\x66rontrow.task.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1b\x66rontrow/task/v1/task.proto\x1a\x1b\x66rontrow/task/v1/work.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x86\x03\n\x11\x43reateTaskRequest\x12\x1c\n\x07task_id\x18\x01 \x01(\tB\x0b\xbaH\x08r\x03\xb0\x01\x01\xd8\x01\x01\x12\x1c\n\nrequest_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12-\n\x04type\x18\x03 \x01(\tB\x1f\xbaH\x1cr\x1a\x32\x18^[a-z][a-z0-9_.-]{0,63}$\x12%\n\x08priority\x18\x04 \x01(\x05\x42\x13\xbaH\x10\x1a\x0e\x18\xe8\x07(\x98\xf8\xff\xff\xff\xff\xff\xff\xff\x01\x12(\n\x07payload\x18\x05 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x19\n\x07subject\x18\x06 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12$\n\x12live_material_name\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12$\n\x12video_project_name\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x1f\n\x0cmax_attempts\x18\t \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\x12-\n\trun_after\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"K\n\x12\x43reateTaskResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"\\\n\x17\x42\x61tchCreateTasksRequest\x12\x41\n\x08requests\x18\x01 \x03(\x0b\x32#.frontrow.task.v1.CreateTaskRequestB\n\xbaH\x07\x92\x01\x04\x08\x01\x10\x64\"A\n\x18\x42\x61tchCreateTasksResponse\x12%\n\x05tasks\x18\x01 \x03(\x0b\x32\x16.frontrow.task.v1.Task\"+\n\x0eGetTaskRequest\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\"7\n\x0fGetTaskResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\"<\n\x14\x42\x61tchGetTasksRequest\x12$\n\x08task_ids\x18\x01 \x03(\tB\x12\xbaH\x0f\x92\x01\x0c\x08\x01\x10\xf4\x03\"\x05r\x03\xb0\x01\x01\">\n\x15\x42\x61tchGetTasksResponse\x12%\n\x05tasks\x18\x01 \x03(\x0b\x32\x16.frontrow.task.v1.Task\"\xc5\x02\n\x10ListTasksRequest\x12\x1f\n\x05types\x18\x01 \x03(\tB\x10\xbaH\r\x92\x01\n\x10\x32\"\x06r\x04\x10\x01\x18@\x12\x41\n\x08statuses\x18\x02 \x03(\x0e\x32\x1c.frontrow.task.v1.TaskStatusB\x11\xbaH\x0e\x92\x01\x0b\x10\n\"\x07\x82\x01\x04\x10\x01 \x00\x12\x1a\n\x08keywords\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\xc8\x01\x12\x19\n\x07subject\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x31\n\rcreated_after\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x63reated_before\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tpage_size\x18\x07 \x01(\x05\x12\x1c\n\npage_token\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10\"S\n\x11ListTasksResponse\x12%\n\x05tasks\x18\x01 \x03(\x0b\x32\x16.frontrow.task.v1.Task\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe0\x01\n\x11\x43laimTasksRequest\x12\x1d\n\tworker_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xc8\x01\x12\x1f\n\x05types\x18\x02 \x03(\tB\x10\xbaH\r\x92\x01\n\x10\x32\"\x06r\x04\x10\x01\x18@\x12\x1c\n\tmax_tasks\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\x12\x35\n\x04wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0c\xbaH\t\xaa\x01\x06\"\x02\x08<2\x00\x12\x36\n\x06\x66inish\x18\x05 \x03(\x0b\x32\x1c.frontrow.task.v1.FinishItemB\x08\xbaH\x05\x92\x01\x02\x10\x64\"\xd8\x01\n\x12\x43laimTasksResponse\x12%\n\x05tasks\x18\x01 \x03(\x0b\x32\x16.frontrow.task.v1.Task\x12\x36\n\x0e\x66inish_results\x18\x02 \x03(\x0b\x32\x1e.frontrow.task.v1.FinishResult\x12\x31\n\x0bidle_reason\x18\x03 \x01(\x0e\x32\x1c.frontrow.task.v1.IdleReason\x12\x30\n\rbeat_interval\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"e\n\x10HeartbeatRequest\x12\x1d\n\tworker_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xc8\x01\x12\x32\n\x06leases\x18\x02 \x03(\x0b\x32\x17.frontrow.task.v1.LeaseB\t\xbaH\x06\x92\x01\x03\x10\xe8\x07\"u\n\x11HeartbeatResponse\x12.\n\x07results\x18\x01 \x03(\x0b\x32\x1d.frontrow.task.v1.LeaseResult\x12\x30\n\rbeat_interval\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"l\n\x12\x46inishTasksRequest\x12\x1d\n\tworker_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xc8\x01\x12\x37\n\x05items\x18\x02 \x03(\x0b\x32\x1c.frontrow.task.v1.FinishItemB\n\xbaH\x07\x92\x01\x04\x08\x01\x10\x64\"F\n\x13\x46inishTasksResponse\x12/\n\x07results\x18\x01 \x03(\x0b\x32\x1e.frontrow.task.v1.FinishResult\"\xd4\x01\n\x15UpdateTaskUrlsRequest\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x18\n\x07version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x1b\n\tdraft_url\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x1b\n\tvideo_url\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x1b\n\tclips_url\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12/\n\x0bupdate_mask\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\">\n\x16UpdateTaskUrlsResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\".\n\x11\x43\x61ncelTaskRequest\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\":\n\x12\x43\x61ncelTaskResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\"-\n\x10RetryTaskRequest\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\"9\n\x11RetryTaskResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\"j\n\x18RequeueStaleTasksRequest\x12\x17\n\x04type\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x35\n\nolder_than\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x06\xbaH\x03\xc8\x01\x01\"@\n\x19RequeueStaleTasksResponse\x12\x10\n\x08requeued\x18\x01 \x01(\x05\x12\x11\n\tabandoned\x18\x02 \x01(\x05\"\xb9\x02\n\x11WatchTasksRequest\x12\x1f\n\x05types\x18\x01 \x03(\tB\x10\xbaH\r\x92\x01\n\x10\x32\"\x06r\x04\x10\x01\x18@\x12\x41\n\x08statuses\x18\x02 \x03(\x0e\x32\x1c.frontrow.task.v1.TaskStatusB\x11\xbaH\x0e\x92\x01\x0b\x10\n\"\x07\x82\x01\x04\x10\x01 \x00\x12\x1a\n\x08keywords\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\xc8\x01\x12\x19\n\x07subject\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x31\n\rcreated_after\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x63reated_before\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\"\n\x08task_ids\x18\x07 \x03(\tB\x10\xbaH\r\x92\x01\n\x10\xf4\x03\"\x05r\x03\xb0\x01\x01\":\n\x12WatchTasksResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task2\xc1\t\n\x0bTaskService\x12W\n\nCreateTask\x12#.frontrow.task.v1.CreateTaskRequest\x1a$.frontrow.task.v1.CreateTaskResponse\x12i\n\x10\x42\x61tchCreateTasks\x12).frontrow.task.v1.BatchCreateTasksRequest\x1a*.frontrow.task.v1.BatchCreateTasksResponse\x12N\n\x07GetTask\x12 .frontrow.task.v1.GetTaskRequest\x1a!.frontrow.task.v1.GetTaskResponse\x12`\n\rBatchGetTasks\x12&.frontrow.task.v1.BatchGetTasksRequest\x1a\'.frontrow.task.v1.BatchGetTasksResponse\x12T\n\tListTasks\x12\".frontrow.task.v1.ListTasksRequest\x1a#.frontrow.task.v1.ListTasksResponse\x12W\n\nClaimTasks\x12#.frontrow.task.v1.ClaimTasksRequest\x1a$.frontrow.task.v1.ClaimTasksResponse\x12T\n\tHeartbeat\x12\".frontrow.task.v1.HeartbeatRequest\x1a#.frontrow.task.v1.HeartbeatResponse\x12Z\n\x0b\x46inishTasks\x12$.frontrow.task.v1.FinishTasksRequest\x1a%.frontrow.task.v1.FinishTasksResponse\x12\x63\n\x0eUpdateTaskUrls\x12\'.frontrow.task.v1.UpdateTaskUrlsRequest\x1a(.frontrow.task.v1.UpdateTaskUrlsResponse\x12W\n\nCancelTask\x12#.frontrow.task.v1.CancelTaskRequest\x1a$.frontrow.task.v1.CancelTaskResponse\x12T\n\tRetryTask\x12\".frontrow.task.v1.RetryTaskRequest\x1a#.frontrow.task.v1.RetryTaskResponse\x12l\n\x11RequeueStaleTasks\x12*.frontrow.task.v1.RequeueStaleTasksRequest\x1a+.frontrow.task.v1.RequeueStaleTasksResponse\x12Y\n\nWatchTasks\x12#.frontrow.task.v1.WatchTasksRequest\x1a$.frontrow.task.v1.WatchTasksResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#frontrow/task/v1/task_service.proto\x12\x10\x66rontrow.task.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1c\x66rontrow/task/v1/queue.proto\x1a\x1b\x66rontrow/task/v1/task.proto\x1a\x1b\x66rontrow/task/v1/work.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x86\x03\n\x11\x43reateTaskRequest\x12\x1c\n\x07task_id\x18\x01 \x01(\tB\x0b\xbaH\x08r\x03\xb0\x01\x01\xd8\x01\x01\x12\x1c\n\nrequest_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12-\n\x04type\x18\x03 \x01(\tB\x1f\xbaH\x1cr\x1a\x32\x18^[a-z][a-z0-9_.-]{0,63}$\x12%\n\x08priority\x18\x04 \x01(\x05\x42\x13\xbaH\x10\x1a\x0e\x18\xe8\x07(\x98\xf8\xff\xff\xff\xff\xff\xff\xff\x01\x12(\n\x07payload\x18\x05 \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x19\n\x07subject\x18\x06 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12$\n\x12live_material_name\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12$\n\x12video_project_name\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x1f\n\x0cmax_attempts\x18\t \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\x12-\n\trun_after\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"K\n\x12\x43reateTaskResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"\\\n\x17\x42\x61tchCreateTasksRequest\x12\x41\n\x08requests\x18\x01 \x03(\x0b\x32#.frontrow.task.v1.CreateTaskRequestB\n\xbaH\x07\x92\x01\x04\x08\x01\x10\x64\"A\n\x18\x42\x61tchCreateTasksResponse\x12%\n\x05tasks\x18\x01 \x03(\x0b\x32\x16.frontrow.task.v1.Task\"+\n\x0eGetTaskRequest\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\"7\n\x0fGetTaskResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\"<\n\x14\x42\x61tchGetTasksRequest\x12$\n\x08task_ids\x18\x01 \x03(\tB\x12\xbaH\x0f\x92\x01\x0c\x08\x01\x10\xf4\x03\"\x05r\x03\xb0\x01\x01\">\n\x15\x42\x61tchGetTasksResponse\x12%\n\x05tasks\x18\x01 \x03(\x0b\x32\x16.frontrow.task.v1.Task\"\xc5\x02\n\x10ListTasksRequest\x12\x1f\n\x05types\x18\x01 \x03(\tB\x10\xbaH\r\x92\x01\n\x10\x32\"\x06r\x04\x10\x01\x18@\x12\x41\n\x08statuses\x18\x02 \x03(\x0e\x32\x1c.frontrow.task.v1.TaskStatusB\x11\xbaH\x0e\x92\x01\x0b\x10\n\"\x07\x82\x01\x04\x10\x01 \x00\x12\x1a\n\x08keywords\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\xc8\x01\x12\x19\n\x07subject\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x31\n\rcreated_after\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x63reated_before\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tpage_size\x18\x07 \x01(\x05\x12\x1c\n\npage_token\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x10\"S\n\x11ListTasksResponse\x12%\n\x05tasks\x18\x01 \x03(\x0b\x32\x16.frontrow.task.v1.Task\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xe0\x01\n\x11\x43laimTasksRequest\x12\x1d\n\tworker_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xc8\x01\x12\x1f\n\x05types\x18\x02 \x03(\tB\x10\xbaH\r\x92\x01\n\x10\x32\"\x06r\x04\x10\x01\x18@\x12\x1c\n\tmax_tasks\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\x12\x35\n\x04wait\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0c\xbaH\t\xaa\x01\x06\"\x02\x08<2\x00\x12\x36\n\x06\x66inish\x18\x05 \x03(\x0b\x32\x1c.frontrow.task.v1.FinishItemB\x08\xbaH\x05\x92\x01\x02\x10\x64\"\xd8\x01\n\x12\x43laimTasksResponse\x12%\n\x05tasks\x18\x01 \x03(\x0b\x32\x16.frontrow.task.v1.Task\x12\x36\n\x0e\x66inish_results\x18\x02 \x03(\x0b\x32\x1e.frontrow.task.v1.FinishResult\x12\x31\n\x0bidle_reason\x18\x03 \x01(\x0e\x32\x1c.frontrow.task.v1.IdleReason\x12\x30\n\rbeat_interval\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"e\n\x10HeartbeatRequest\x12\x1d\n\tworker_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xc8\x01\x12\x32\n\x06leases\x18\x02 \x03(\x0b\x32\x17.frontrow.task.v1.LeaseB\t\xbaH\x06\x92\x01\x03\x10\xe8\x07\"u\n\x11HeartbeatResponse\x12.\n\x07results\x18\x01 \x03(\x0b\x32\x1d.frontrow.task.v1.LeaseResult\x12\x30\n\rbeat_interval\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"l\n\x12\x46inishTasksRequest\x12\x1d\n\tworker_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xc8\x01\x12\x37\n\x05items\x18\x02 \x03(\x0b\x32\x1c.frontrow.task.v1.FinishItemB\n\xbaH\x07\x92\x01\x04\x08\x01\x10\x64\"F\n\x13\x46inishTasksResponse\x12/\n\x07results\x18\x01 \x03(\x0b\x32\x1e.frontrow.task.v1.FinishResult\"\xd4\x01\n\x15UpdateTaskUrlsRequest\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x18\n\x07version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x1b\n\tdraft_url\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x1b\n\tvideo_url\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x1b\n\tclips_url\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12/\n\x0bupdate_mask\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\">\n\x16UpdateTaskUrlsResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\".\n\x11\x43\x61ncelTaskRequest\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\":\n\x12\x43\x61ncelTaskResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\"-\n\x10RetryTaskRequest\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\"9\n\x11RetryTaskResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\"j\n\x18RequeueStaleTasksRequest\x12\x17\n\x04type\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x35\n\nolder_than\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x06\xbaH\x03\xc8\x01\x01\"@\n\x19RequeueStaleTasksResponse\x12\x10\n\x08requeued\x18\x01 \x01(\x05\x12\x11\n\tabandoned\x18\x02 \x01(\x05\"\xb9\x02\n\x11WatchTasksRequest\x12\x1f\n\x05types\x18\x01 \x03(\tB\x10\xbaH\r\x92\x01\n\x10\x32\"\x06r\x04\x10\x01\x18@\x12\x41\n\x08statuses\x18\x02 \x03(\x0e\x32\x1c.frontrow.task.v1.TaskStatusB\x11\xbaH\x0e\x92\x01\x0b\x10\n\"\x07\x82\x01\x04\x10\x01 \x00\x12\x1a\n\x08keywords\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\xc8\x01\x12\x19\n\x07subject\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x31\n\rcreated_after\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x63reated_before\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\"\n\x08task_ids\x18\x07 \x03(\tB\x10\xbaH\r\x92\x01\n\x10\xf4\x03\"\x05r\x03\xb0\x01\x01\":\n\x12WatchTasksResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\"/\n\x12\x45xplainTaskRequest\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\"\xb5\x01\n\x13\x45xplainTaskResponse\x12$\n\x04task\x18\x01 \x01(\x0b\x32\x16.frontrow.task.v1.Task\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12/\n\nhindrances\x18\x03 \x03(\x0b\x32\x1b.frontrow.task.v1.Hindrance\x12\'\n\x04runs\x18\x04 \x03(\x0b\x32\x19.frontrow.task.v1.TaskRun\x12\r\n\x05\x61head\x18\x05 \x01(\x05\"\xa6\x01\n\x15SetQueuePolicyRequest\x12-\n\x04type\x18\x01 \x01(\tB\x1f\xbaH\x1cr\x1a\x32\x18^[a-z][a-z0-9_.-]{0,63}$\x12-\n\x06policy\x18\x02 \x01(\x0b\x32\x1d.frontrow.task.v1.QueuePolicy\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"G\n\x16SetQueuePolicyResponse\x12-\n\x06policy\x18\x01 \x01(\x0b\x32\x1d.frontrow.task.v1.QueuePolicy\"4\n\x11ListQueuesRequest\x12\x1f\n\x05types\x18\x01 \x03(\tB\x10\xbaH\r\x92\x01\n\x10\x32\"\x06r\x04\x10\x01\x18@\"=\n\x12ListQueuesResponse\x12\'\n\x06queues\x18\x01 \x03(\x0b\x32\x17.frontrow.task.v1.Queue\"+\n\x12ListWorkersRequest\x12\x15\n\x04type\x18\x01 \x01(\tB\x07\xbaH\x04r\x02\x18@\"D\n\x13ListWorkersResponse\x12-\n\x07workers\x18\x01 \x03(\x0b\x32\x1c.frontrow.task.v1.WorkerInfo2\xb7\x0c\n\x0bTaskService\x12W\n\nCreateTask\x12#.frontrow.task.v1.CreateTaskRequest\x1a$.frontrow.task.v1.CreateTaskResponse\x12i\n\x10\x42\x61tchCreateTasks\x12).frontrow.task.v1.BatchCreateTasksRequest\x1a*.frontrow.task.v1.BatchCreateTasksResponse\x12N\n\x07GetTask\x12 .frontrow.task.v1.GetTaskRequest\x1a!.frontrow.task.v1.GetTaskResponse\x12`\n\rBatchGetTasks\x12&.frontrow.task.v1.BatchGetTasksRequest\x1a\'.frontrow.task.v1.BatchGetTasksResponse\x12T\n\tListTasks\x12\".frontrow.task.v1.ListTasksRequest\x1a#.frontrow.task.v1.ListTasksResponse\x12W\n\nClaimTasks\x12#.frontrow.task.v1.ClaimTasksRequest\x1a$.frontrow.task.v1.ClaimTasksResponse\x12T\n\tHeartbeat\x12\".frontrow.task.v1.HeartbeatRequest\x1a#.frontrow.task.v1.HeartbeatResponse\x12Z\n\x0b\x46inishTasks\x12$.frontrow.task.v1.FinishTasksRequest\x1a%.frontrow.task.v1.FinishTasksResponse\x12\x63\n\x0eUpdateTaskUrls\x12\'.frontrow.task.v1.UpdateTaskUrlsRequest\x1a(.frontrow.task.v1.UpdateTaskUrlsResponse\x12W\n\nCancelTask\x12#.frontrow.task.v1.CancelTaskRequest\x1a$.frontrow.task.v1.CancelTaskResponse\x12T\n\tRetryTask\x12\".frontrow.task.v1.RetryTaskRequest\x1a#.frontrow.task.v1.RetryTaskResponse\x12l\n\x11RequeueStaleTasks\x12*.frontrow.task.v1.RequeueStaleTasksRequest\x1a+.frontrow.task.v1.RequeueStaleTasksResponse\x12Y\n\nWatchTasks\x12#.frontrow.task.v1.WatchTasksRequest\x1a$.frontrow.task.v1.WatchTasksResponse0\x01\x12Z\n\x0b\x45xplainTask\x12$.frontrow.task.v1.ExplainTaskRequest\x1a%.frontrow.task.v1.ExplainTaskResponse\x12\x63\n\x0eSetQueuePolicy\x12\'.frontrow.task.v1.SetQueuePolicyRequest\x1a(.frontrow.task.v1.SetQueuePolicyResponse\x12W\n\nListQueues\x12#.frontrow.task.v1.ListQueuesRequest\x1a$.frontrow.task.v1.ListQueuesResponse\x12Z\n\x0bListWorkers\x12$.frontrow.task.v1.ListWorkersRequest\x1a%.frontrow.task.v1.ListWorkersResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -116,58 +117,82 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WATCHTASKSREQUEST'].fields_by_name['subject']._serialized_options = b'\272H\005r\003\030\200\004'
   _globals['_WATCHTASKSREQUEST'].fields_by_name['task_ids']._loaded_options = None
   _globals['_WATCHTASKSREQUEST'].fields_by_name['task_ids']._serialized_options = b'\272H\r\222\001\n\020\364\003\"\005r\003\260\001\001'
-  _globals['_CREATETASKREQUEST']._serialized_start=274
-  _globals['_CREATETASKREQUEST']._serialized_end=664
-  _globals['_CREATETASKRESPONSE']._serialized_start=666
-  _globals['_CREATETASKRESPONSE']._serialized_end=741
-  _globals['_BATCHCREATETASKSREQUEST']._serialized_start=743
-  _globals['_BATCHCREATETASKSREQUEST']._serialized_end=835
-  _globals['_BATCHCREATETASKSRESPONSE']._serialized_start=837
-  _globals['_BATCHCREATETASKSRESPONSE']._serialized_end=902
-  _globals['_GETTASKREQUEST']._serialized_start=904
-  _globals['_GETTASKREQUEST']._serialized_end=947
-  _globals['_GETTASKRESPONSE']._serialized_start=949
-  _globals['_GETTASKRESPONSE']._serialized_end=1004
-  _globals['_BATCHGETTASKSREQUEST']._serialized_start=1006
-  _globals['_BATCHGETTASKSREQUEST']._serialized_end=1066
-  _globals['_BATCHGETTASKSRESPONSE']._serialized_start=1068
-  _globals['_BATCHGETTASKSRESPONSE']._serialized_end=1130
-  _globals['_LISTTASKSREQUEST']._serialized_start=1133
-  _globals['_LISTTASKSREQUEST']._serialized_end=1458
-  _globals['_LISTTASKSRESPONSE']._serialized_start=1460
-  _globals['_LISTTASKSRESPONSE']._serialized_end=1543
-  _globals['_CLAIMTASKSREQUEST']._serialized_start=1546
-  _globals['_CLAIMTASKSREQUEST']._serialized_end=1770
-  _globals['_CLAIMTASKSRESPONSE']._serialized_start=1773
-  _globals['_CLAIMTASKSRESPONSE']._serialized_end=1989
-  _globals['_HEARTBEATREQUEST']._serialized_start=1991
-  _globals['_HEARTBEATREQUEST']._serialized_end=2092
-  _globals['_HEARTBEATRESPONSE']._serialized_start=2094
-  _globals['_HEARTBEATRESPONSE']._serialized_end=2211
-  _globals['_FINISHTASKSREQUEST']._serialized_start=2213
-  _globals['_FINISHTASKSREQUEST']._serialized_end=2321
-  _globals['_FINISHTASKSRESPONSE']._serialized_start=2323
-  _globals['_FINISHTASKSRESPONSE']._serialized_end=2393
-  _globals['_UPDATETASKURLSREQUEST']._serialized_start=2396
-  _globals['_UPDATETASKURLSREQUEST']._serialized_end=2608
-  _globals['_UPDATETASKURLSRESPONSE']._serialized_start=2610
-  _globals['_UPDATETASKURLSRESPONSE']._serialized_end=2672
-  _globals['_CANCELTASKREQUEST']._serialized_start=2674
-  _globals['_CANCELTASKREQUEST']._serialized_end=2720
-  _globals['_CANCELTASKRESPONSE']._serialized_start=2722
-  _globals['_CANCELTASKRESPONSE']._serialized_end=2780
-  _globals['_RETRYTASKREQUEST']._serialized_start=2782
-  _globals['_RETRYTASKREQUEST']._serialized_end=2827
-  _globals['_RETRYTASKRESPONSE']._serialized_start=2829
-  _globals['_RETRYTASKRESPONSE']._serialized_end=2886
-  _globals['_REQUEUESTALETASKSREQUEST']._serialized_start=2888
-  _globals['_REQUEUESTALETASKSREQUEST']._serialized_end=2994
-  _globals['_REQUEUESTALETASKSRESPONSE']._serialized_start=2996
-  _globals['_REQUEUESTALETASKSRESPONSE']._serialized_end=3060
-  _globals['_WATCHTASKSREQUEST']._serialized_start=3063
-  _globals['_WATCHTASKSREQUEST']._serialized_end=3376
-  _globals['_WATCHTASKSRESPONSE']._serialized_start=3378
-  _globals['_WATCHTASKSRESPONSE']._serialized_end=3436
-  _globals['_TASKSERVICE']._serialized_start=3439
-  _globals['_TASKSERVICE']._serialized_end=4656
+  _globals['_EXPLAINTASKREQUEST'].fields_by_name['task_id']._loaded_options = None
+  _globals['_EXPLAINTASKREQUEST'].fields_by_name['task_id']._serialized_options = b'\272H\005r\003\260\001\001'
+  _globals['_SETQUEUEPOLICYREQUEST'].fields_by_name['type']._loaded_options = None
+  _globals['_SETQUEUEPOLICYREQUEST'].fields_by_name['type']._serialized_options = b'\272H\034r\0322\030^[a-z][a-z0-9_.-]{0,63}$'
+  _globals['_LISTQUEUESREQUEST'].fields_by_name['types']._loaded_options = None
+  _globals['_LISTQUEUESREQUEST'].fields_by_name['types']._serialized_options = b'\272H\r\222\001\n\0202\"\006r\004\020\001\030@'
+  _globals['_LISTWORKERSREQUEST'].fields_by_name['type']._loaded_options = None
+  _globals['_LISTWORKERSREQUEST'].fields_by_name['type']._serialized_options = b'\272H\004r\002\030@'
+  _globals['_CREATETASKREQUEST']._serialized_start=304
+  _globals['_CREATETASKREQUEST']._serialized_end=694
+  _globals['_CREATETASKRESPONSE']._serialized_start=696
+  _globals['_CREATETASKRESPONSE']._serialized_end=771
+  _globals['_BATCHCREATETASKSREQUEST']._serialized_start=773
+  _globals['_BATCHCREATETASKSREQUEST']._serialized_end=865
+  _globals['_BATCHCREATETASKSRESPONSE']._serialized_start=867
+  _globals['_BATCHCREATETASKSRESPONSE']._serialized_end=932
+  _globals['_GETTASKREQUEST']._serialized_start=934
+  _globals['_GETTASKREQUEST']._serialized_end=977
+  _globals['_GETTASKRESPONSE']._serialized_start=979
+  _globals['_GETTASKRESPONSE']._serialized_end=1034
+  _globals['_BATCHGETTASKSREQUEST']._serialized_start=1036
+  _globals['_BATCHGETTASKSREQUEST']._serialized_end=1096
+  _globals['_BATCHGETTASKSRESPONSE']._serialized_start=1098
+  _globals['_BATCHGETTASKSRESPONSE']._serialized_end=1160
+  _globals['_LISTTASKSREQUEST']._serialized_start=1163
+  _globals['_LISTTASKSREQUEST']._serialized_end=1488
+  _globals['_LISTTASKSRESPONSE']._serialized_start=1490
+  _globals['_LISTTASKSRESPONSE']._serialized_end=1573
+  _globals['_CLAIMTASKSREQUEST']._serialized_start=1576
+  _globals['_CLAIMTASKSREQUEST']._serialized_end=1800
+  _globals['_CLAIMTASKSRESPONSE']._serialized_start=1803
+  _globals['_CLAIMTASKSRESPONSE']._serialized_end=2019
+  _globals['_HEARTBEATREQUEST']._serialized_start=2021
+  _globals['_HEARTBEATREQUEST']._serialized_end=2122
+  _globals['_HEARTBEATRESPONSE']._serialized_start=2124
+  _globals['_HEARTBEATRESPONSE']._serialized_end=2241
+  _globals['_FINISHTASKSREQUEST']._serialized_start=2243
+  _globals['_FINISHTASKSREQUEST']._serialized_end=2351
+  _globals['_FINISHTASKSRESPONSE']._serialized_start=2353
+  _globals['_FINISHTASKSRESPONSE']._serialized_end=2423
+  _globals['_UPDATETASKURLSREQUEST']._serialized_start=2426
+  _globals['_UPDATETASKURLSREQUEST']._serialized_end=2638
+  _globals['_UPDATETASKURLSRESPONSE']._serialized_start=2640
+  _globals['_UPDATETASKURLSRESPONSE']._serialized_end=2702
+  _globals['_CANCELTASKREQUEST']._serialized_start=2704
+  _globals['_CANCELTASKREQUEST']._serialized_end=2750
+  _globals['_CANCELTASKRESPONSE']._serialized_start=2752
+  _globals['_CANCELTASKRESPONSE']._serialized_end=2810
+  _globals['_RETRYTASKREQUEST']._serialized_start=2812
+  _globals['_RETRYTASKREQUEST']._serialized_end=2857
+  _globals['_RETRYTASKRESPONSE']._serialized_start=2859
+  _globals['_RETRYTASKRESPONSE']._serialized_end=2916
+  _globals['_REQUEUESTALETASKSREQUEST']._serialized_start=2918
+  _globals['_REQUEUESTALETASKSREQUEST']._serialized_end=3024
+  _globals['_REQUEUESTALETASKSRESPONSE']._serialized_start=3026
+  _globals['_REQUEUESTALETASKSRESPONSE']._serialized_end=3090
+  _globals['_WATCHTASKSREQUEST']._serialized_start=3093
+  _globals['_WATCHTASKSREQUEST']._serialized_end=3406
+  _globals['_WATCHTASKSRESPONSE']._serialized_start=3408
+  _globals['_WATCHTASKSRESPONSE']._serialized_end=3466
+  _globals['_EXPLAINTASKREQUEST']._serialized_start=3468
+  _globals['_EXPLAINTASKREQUEST']._serialized_end=3515
+  _globals['_EXPLAINTASKRESPONSE']._serialized_start=3518
+  _globals['_EXPLAINTASKRESPONSE']._serialized_end=3699
+  _globals['_SETQUEUEPOLICYREQUEST']._serialized_start=3702
+  _globals['_SETQUEUEPOLICYREQUEST']._serialized_end=3868
+  _globals['_SETQUEUEPOLICYRESPONSE']._serialized_start=3870
+  _globals['_SETQUEUEPOLICYRESPONSE']._serialized_end=3941
+  _globals['_LISTQUEUESREQUEST']._serialized_start=3943
+  _globals['_LISTQUEUESREQUEST']._serialized_end=3995
+  _globals['_LISTQUEUESRESPONSE']._serialized_start=3997
+  _globals['_LISTQUEUESRESPONSE']._serialized_end=4058
+  _globals['_LISTWORKERSREQUEST']._serialized_start=4060
+  _globals['_LISTWORKERSREQUEST']._serialized_end=4103
+  _globals['_LISTWORKERSRESPONSE']._serialized_start=4105
+  _globals['_LISTWORKERSRESPONSE']._serialized_end=4173
+  _globals['_TASKSERVICE']._serialized_start=4176
+  _globals['_TASKSERVICE']._serialized_end=5767
 # @@protoc_insertion_point(module_scope)

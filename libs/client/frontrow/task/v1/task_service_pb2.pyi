@@ -4,6 +4,7 @@ isort:skip_file
 """
 
 from collections import abc as abc
+from frontrow.task.v1 import queue_pb2 as queue_pb2
 from frontrow.task.v1 import task_pb2 as task_pb2
 from frontrow.task.v1 import work_pb2 as work_pb2
 from google.protobuf import descriptor as descriptor
@@ -781,5 +782,209 @@ class WatchTasksResponse(message.Message):
     _HasFieldArgType: _TypeAlias = typing.Literal["task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = typing.Literal["task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ExplainTaskRequest(message.Message):
+    """Asks about one task."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    TASK_ID_FIELD_NUMBER: builtins.int
+    task_id: builtins.str
+    """The task's id."""
+    def __init__(
+        self,
+        *,
+        task_id: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["task_id", b"task_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ExplainTaskResponse(message.Message):
+    """What is known about a task."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: builtins.int
+    SUMMARY_FIELD_NUMBER: builtins.int
+    HINDRANCES_FIELD_NUMBER: builtins.int
+    RUNS_FIELD_NUMBER: builtins.int
+    AHEAD_FIELD_NUMBER: builtins.int
+    summary: builtins.str
+    """The answer in one sentence, for people."""
+    ahead: builtins.int
+    """Claimable tasks of its type ahead of it, counted up to 1,000. 0 unless it is pending."""
+    @builtins.property
+    def task(self) -> task_pb2.Task:
+        """The task, without payload."""
+
+    @builtins.property
+    def hindrances(self) -> containers.RepeatedCompositeFieldContainer[queue_pb2.Hindrance]:
+        """What keeps a pending task from running now. Empty for any other task, and for one whose turn it is."""
+
+    @builtins.property
+    def runs(self) -> containers.RepeatedCompositeFieldContainer[queue_pb2.TaskRun]:
+        """Its runs since it was created, oldest first; one that is still going on comes last."""
+
+    def __init__(
+        self,
+        *,
+        task: task_pb2.Task | None = ...,
+        summary: builtins.str = ...,
+        hindrances: abc.Iterable[queue_pb2.Hindrance] | None = ...,
+        runs: abc.Iterable[queue_pb2.TaskRun] | None = ...,
+        ahead: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["task", b"task"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["ahead", b"ahead", "hindrances", b"hindrances", "runs", b"runs", "summary", b"summary", "task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class SetQueuePolicyRequest(message.Message):
+    """Asks to change a policy."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: builtins.int
+    POLICY_FIELD_NUMBER: builtins.int
+    UPDATE_MASK_FIELD_NUMBER: builtins.int
+    type: builtins.str
+    """The type. 1–64 of `a-z`, `0-9`, `_`, `.`, `-`, a letter first."""
+    @builtins.property
+    def policy(self) -> queue_pb2.QueuePolicy:
+        """The new values."""
+
+    @builtins.property
+    def update_mask(self) -> field_mask_pb2.FieldMask:
+        """Which fields of `policy` to store: `paused`, `concurrency_limit`, `lease`, `stall_limit`, `max_attempts`. At least
+        one.
+        """
+
+    def __init__(
+        self,
+        *,
+        type: builtins.str = ...,
+        policy: queue_pb2.QueuePolicy | None = ...,
+        update_mask: field_mask_pb2.FieldMask | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["policy", b"policy", "update_mask", b"update_mask"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["policy", b"policy", "type", b"type", "update_mask", b"update_mask"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class SetQueuePolicyResponse(message.Message):
+    """The policy after the change."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    POLICY_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def policy(self) -> queue_pb2.QueuePolicy:
+        """All of it."""
+
+    def __init__(
+        self,
+        *,
+        policy: queue_pb2.QueuePolicy | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["policy", b"policy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["policy", b"policy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ListQueuesRequest(message.Message):
+    """Asks for the queues."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    TYPES_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def types(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Only these types. Empty: all that ever had a task or a policy. At most 50."""
+
+    def __init__(
+        self,
+        *,
+        types: abc.Iterable[builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["types", b"types"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ListQueuesResponse(message.Message):
+    """The queues."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    QUEUES_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def queues(self) -> containers.RepeatedCompositeFieldContainer[queue_pb2.Queue]:
+        """By type."""
+
+    def __init__(
+        self,
+        *,
+        queues: abc.Iterable[queue_pb2.Queue] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["queues", b"queues"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ListWorkersRequest(message.Message):
+    """Asks for the workers."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: builtins.int
+    type: builtins.str
+    """Only workers that take this type. At most 64 characters. Empty: all."""
+    def __init__(
+        self,
+        *,
+        type: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ListWorkersResponse(message.Message):
+    """The workers."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    WORKERS_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def workers(self) -> containers.RepeatedCompositeFieldContainer[queue_pb2.WorkerInfo]:
+        """The latest heard of first."""
+
+    def __init__(
+        self,
+        *,
+        workers: abc.Iterable[queue_pb2.WorkerInfo] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

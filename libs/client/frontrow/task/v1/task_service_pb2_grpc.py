@@ -101,6 +101,26 @@ class TaskServiceStub:
                 request_serializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.WatchTasksRequest.SerializeToString,
                 response_deserializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.WatchTasksResponse.FromString,
                 _registered_method=True)
+        self.ExplainTask = channel.unary_unary(
+                '/frontrow.task.v1.TaskService/ExplainTask',
+                request_serializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ExplainTaskRequest.SerializeToString,
+                response_deserializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ExplainTaskResponse.FromString,
+                _registered_method=True)
+        self.SetQueuePolicy = channel.unary_unary(
+                '/frontrow.task.v1.TaskService/SetQueuePolicy',
+                request_serializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.SetQueuePolicyRequest.SerializeToString,
+                response_deserializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.SetQueuePolicyResponse.FromString,
+                _registered_method=True)
+        self.ListQueues = channel.unary_unary(
+                '/frontrow.task.v1.TaskService/ListQueues',
+                request_serializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ListQueuesRequest.SerializeToString,
+                response_deserializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ListQueuesResponse.FromString,
+                _registered_method=True)
+        self.ListWorkers = channel.unary_unary(
+                '/frontrow.task.v1.TaskService/ListWorkers',
+                request_serializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ListWorkersRequest.SerializeToString,
+                response_deserializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ListWorkersResponse.FromString,
+                _registered_method=True)
 
 
 class TaskServiceServicer:
@@ -212,6 +232,35 @@ class TaskServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExplainTask(self, request, context):
+        """Says why a task isn't running, or what happened to it, run by run. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetQueuePolicy(self, request, context):
+        """Sets how the tasks of a type are handled, on every server. Repeatable. Errors: `INVALID_ARGUMENT`, also for an
+        `update_mask` that is empty or names an unknown field.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListQueues(self, request, context):
+        """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListWorkers(self, request, context):
+        """Lists the workers that were heard of in the last three minutes, the latest first, at most 1,000.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TaskServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -279,6 +328,26 @@ def add_TaskServiceServicer_to_server(servicer, server):
                     servicer.WatchTasks,
                     request_deserializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.WatchTasksRequest.FromString,
                     response_serializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.WatchTasksResponse.SerializeToString,
+            ),
+            'ExplainTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainTask,
+                    request_deserializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ExplainTaskRequest.FromString,
+                    response_serializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ExplainTaskResponse.SerializeToString,
+            ),
+            'SetQueuePolicy': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetQueuePolicy,
+                    request_deserializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.SetQueuePolicyRequest.FromString,
+                    response_serializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.SetQueuePolicyResponse.SerializeToString,
+            ),
+            'ListQueues': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListQueues,
+                    request_deserializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ListQueuesRequest.FromString,
+                    response_serializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ListQueuesResponse.SerializeToString,
+            ),
+            'ListWorkers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListWorkers,
+                    request_deserializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ListWorkersRequest.FromString,
+                    response_serializer=frontrow_dot_task_dot_v1_dot_task__service__pb2.ListWorkersResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -634,6 +703,114 @@ class TaskService:
             '/frontrow.task.v1.TaskService/WatchTasks',
             frontrow_dot_task_dot_v1_dot_task__service__pb2.WatchTasksRequest.SerializeToString,
             frontrow_dot_task_dot_v1_dot_task__service__pb2.WatchTasksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.task.v1.TaskService/ExplainTask',
+            frontrow_dot_task_dot_v1_dot_task__service__pb2.ExplainTaskRequest.SerializeToString,
+            frontrow_dot_task_dot_v1_dot_task__service__pb2.ExplainTaskResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetQueuePolicy(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.task.v1.TaskService/SetQueuePolicy',
+            frontrow_dot_task_dot_v1_dot_task__service__pb2.SetQueuePolicyRequest.SerializeToString,
+            frontrow_dot_task_dot_v1_dot_task__service__pb2.SetQueuePolicyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListQueues(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.task.v1.TaskService/ListQueues',
+            frontrow_dot_task_dot_v1_dot_task__service__pb2.ListQueuesRequest.SerializeToString,
+            frontrow_dot_task_dot_v1_dot_task__service__pb2.ListQueuesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListWorkers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.task.v1.TaskService/ListWorkers',
+            frontrow_dot_task_dot_v1_dot_task__service__pb2.ListWorkersRequest.SerializeToString,
+            frontrow_dot_task_dot_v1_dot_task__service__pb2.ListWorkersResponse.FromString,
             options,
             channel_credentials,
             insecure,

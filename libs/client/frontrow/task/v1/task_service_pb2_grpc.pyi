@@ -84,6 +84,16 @@ class TaskServiceStub:
     each change, several changes at once as the last of them. A task that stops matching is sent once more. Start again
     with the same request after a lost connection. Ends with `UNAVAILABLE` when the server stops.
     """
+    ExplainTask: grpc.UnaryUnaryMultiCallable[task_service_pb2.ExplainTaskRequest, task_service_pb2.ExplainTaskResponse]
+    """Says why a task isn't running, or what happened to it, run by run. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
+    SetQueuePolicy: grpc.UnaryUnaryMultiCallable[task_service_pb2.SetQueuePolicyRequest, task_service_pb2.SetQueuePolicyResponse]
+    """Sets how the tasks of a type are handled, on every server. Repeatable. Errors: `INVALID_ARGUMENT`, also for an
+    `update_mask` that is empty or names an unknown field.
+    """
+    ListQueues: grpc.UnaryUnaryMultiCallable[task_service_pb2.ListQueuesRequest, task_service_pb2.ListQueuesResponse]
+    """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks."""
+    ListWorkers: grpc.UnaryUnaryMultiCallable[task_service_pb2.ListWorkersRequest, task_service_pb2.ListWorkersResponse]
+    """Lists the workers that were heard of in the last three minutes, the latest first, at most 1,000."""
 
 @typing.type_check_only
 class TaskServiceAsyncStub(TaskServiceStub):
@@ -141,6 +151,16 @@ class TaskServiceAsyncStub(TaskServiceStub):
     each change, several changes at once as the last of them. A task that stops matching is sent once more. Start again
     with the same request after a lost connection. Ends with `UNAVAILABLE` when the server stops.
     """
+    ExplainTask: aio.UnaryUnaryMultiCallable[task_service_pb2.ExplainTaskRequest, task_service_pb2.ExplainTaskResponse]  # type: ignore[assignment]
+    """Says why a task isn't running, or what happened to it, run by run. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
+    SetQueuePolicy: aio.UnaryUnaryMultiCallable[task_service_pb2.SetQueuePolicyRequest, task_service_pb2.SetQueuePolicyResponse]  # type: ignore[assignment]
+    """Sets how the tasks of a type are handled, on every server. Repeatable. Errors: `INVALID_ARGUMENT`, also for an
+    `update_mask` that is empty or names an unknown field.
+    """
+    ListQueues: aio.UnaryUnaryMultiCallable[task_service_pb2.ListQueuesRequest, task_service_pb2.ListQueuesResponse]  # type: ignore[assignment]
+    """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks."""
+    ListWorkers: aio.UnaryUnaryMultiCallable[task_service_pb2.ListWorkersRequest, task_service_pb2.ListWorkersResponse]  # type: ignore[assignment]
+    """Lists the workers that were heard of in the last three minutes, the latest first, at most 1,000."""
 
 class TaskServiceServicer(metaclass=abc_1.ABCMeta):
     """The one queue of the product. Creators add tasks, workers claim and finish them, people list, cancel and retry them.
@@ -273,5 +293,39 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
         each change, several changes at once as the last of them. A task that stops matching is sent once more. Start again
         with the same request after a lost connection. Ends with `UNAVAILABLE` when the server stops.
         """
+
+    @abc_1.abstractmethod
+    def ExplainTask(
+        self,
+        request: task_service_pb2.ExplainTaskRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[task_service_pb2.ExplainTaskResponse, abc.Awaitable[task_service_pb2.ExplainTaskResponse]]:
+        """Says why a task isn't running, or what happened to it, run by run. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
+
+    @abc_1.abstractmethod
+    def SetQueuePolicy(
+        self,
+        request: task_service_pb2.SetQueuePolicyRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[task_service_pb2.SetQueuePolicyResponse, abc.Awaitable[task_service_pb2.SetQueuePolicyResponse]]:
+        """Sets how the tasks of a type are handled, on every server. Repeatable. Errors: `INVALID_ARGUMENT`, also for an
+        `update_mask` that is empty or names an unknown field.
+        """
+
+    @abc_1.abstractmethod
+    def ListQueues(
+        self,
+        request: task_service_pb2.ListQueuesRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[task_service_pb2.ListQueuesResponse, abc.Awaitable[task_service_pb2.ListQueuesResponse]]:
+        """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks."""
+
+    @abc_1.abstractmethod
+    def ListWorkers(
+        self,
+        request: task_service_pb2.ListWorkersRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[task_service_pb2.ListWorkersResponse, abc.Awaitable[task_service_pb2.ListWorkersResponse]]:
+        """Lists the workers that were heard of in the last three minutes, the latest first, at most 1,000."""
 
 def add_TaskServiceServicer_to_server(servicer: TaskServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...

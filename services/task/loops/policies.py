@@ -1,0 +1,44 @@
+"""Keep this server's copy of the queue policies fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from libs.common.db import Database
+from libs.common.loops import Periodic
+from services.task import repository_queue
+from services.task.limits import TypeLimits
+
+INTERVAL_SECONDS = 30.0
+
+
+class PolicyWatch:
+    """Reads the policies when a notice says that one changed, and now and then without one.
+
+    Leases, stall limits and attempts come from the copy. Pause and limit don't: the claim itself reads those
+    in its transaction. `on_change` is told after each read.
+    """
+
+    def __init__(self, database: Database, limits: TypeLimits, on_change: Callable[[], None]) -> None:
+        self._database = database
+        self._limits = limits
+        self._on_change = on_change
+        self._loop = Periodic("task:policies", INTERVAL_SECONDS, self.step)
+
+    def wake(self) -> None:
+        """Read soon."""
+        self._loop.wake()
+
+    async def start(self) -> None:
+        """Read now, then go on."""
+        await self._loop.start()
+
+    async def stop(self) -> None:
+        """End."""
+        await self._loop.stop()
+
+    async def step(self) -> None:
+        """Read once."""
+        async with self._database.begin() as session:
+            self._limits.set_policies(await repository_queue.policies(session))
+        self._on_change()

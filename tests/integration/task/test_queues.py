@@ -1,0 +1,306 @@
+"""Policies, limits, counters, workers, explanations: a queue as its operators see it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import grpc.aio
+import pytest
+from frontrow.task.v1 import queue_pb2, work_pb2
+from frontrow.task.v1 import task_service_pb2 as pb
+from sqlalchemy import func, select
+
+from libs.common.client import error_info
+from libs.common.db import Database
+from libs.common.testing import eventually
+from services.task.models import queue_deltas
+from tests.conftest import Serve
+from tests.integration.task.service import (
+    Tasks,
+    completed,
+    failed,
+    lasting,
+    new_type,
+    released,
+    serve_task,
+    status_name,
+)
+
+
+async def set_policy(tasks: Tasks, kind: str, **fields: Any) -> queue_pb2.QueuePolicy:
+    """Set some fields of a type's policy."""
+    request = pb.SetQueuePolicyRequest(type=kind, policy=queue_pb2.QueuePolicy(**fields))
+    request.update_mask.paths.extend(fields)
+    return (await tasks.stub.SetQueuePolicy(request, timeout=20)).policy
+
+
+async def queue_of(tasks: Tasks, kind: str) -> queue_pb2.Queue:
+    """Return one queue."""
+    [queue] = (await tasks.stub.ListQueues(pb.ListQueuesRequest(types=[kind]), timeout=20)).queues
+    return queue
+
+
+async def explain(tasks: Tasks, task_id: str) -> pb.ExplainTaskResponse:
+    """Ask about a task."""
+    return await tasks.stub.ExplainTask(pb.ExplainTaskRequest(task_id=task_id), timeout=20)
+
+
+def _kinds(explanation: pb.ExplainTaskResponse) -> set[str]:
+    return {
+        queue_pb2.HindranceKind.Name(item.kind).removeprefix("HINDRANCE_KIND_")
+        for item in explanation.hindrances
+    }
+
+
+async def test_a_paused_type_hands_out_nothing_and_goes_on_at_once_when_resumed(
+    serve: Serve, database_url: str, tasks: Tasks
+) -> None:
+    kind = new_type()
+    other = Tasks(await serve_task(serve, database_url))
+    made = await tasks.create(kind)
+    await set_policy(tasks, kind, paused=True)
+    for server in (tasks, other):
+        answer = await server.claim(kind, wait=0.2)
+        assert (len(answer.tasks), answer.idle_reason) == (0, work_pb2.IDLE_REASON_PAUSED)
+    waiting = asyncio.ensure_future(other.claim(kind, wait=30))
+    await asyncio.wait({waiting}, timeout=0.3)
+    await set_policy(tasks, kind, paused=False)
+    assert [task.id for task in (await waiting).tasks] == [made.id]
+    await other.close()
+
+
+async def test_a_limit_holds_over_all_servers_and_the_end_of_a_run_lets_the_next_in(
+    serve: Serve, database_url: str, tasks: Tasks
+) -> None:
+    kind = new_type()
+    other = Tasks(await serve_task(serve, database_url))
+    for _ in range(6):
+        await tasks.create(kind)
+    first = (await tasks.claim(kind, 1)).tasks[0]
+    # The run that has begun before the limit was set is counted.
+    await set_policy(tasks, kind, concurrency_limit=2)
+    [second] = (await other.claim(kind, 10)).tasks
+    assert (await tasks.claim(kind, 10)).idle_reason == work_pb2.IDLE_REASON_LIMIT
+    waiting = asyncio.ensure_future(other.claim(kind, 10, wait=30))
+    await asyncio.wait({waiting}, timeout=0.3)
+    await tasks.finish(completed(first))
+    [third] = (await waiting).tasks
+    assert len((await tasks.claim(kind, 10, finish=[completed(second), failed(third)])).tasks) == 2
+    await set_policy(tasks, kind, concurrency_limit=0)
+    assert len((await other.claim(kind, 10)).tasks) == 1
+    await other.close()
+
+
+async def test_a_limit_is_never_exceeded_in_random_races_over_three_servers(
+    serve: Serve, database_url: str, tasks: Tasks
+) -> None:
+    kind, limit = new_type(), 3
+    servers = [tasks, *[Tasks(await serve_task(serve, database_url)) for _ in range(2)]]
+    await set_policy(tasks, kind, concurrency_limit=limit)
+    chance = random.Random(7)
+    held: list[Any] = []
+    most = done = 0
+
+    async def race(number: int) -> None:
+        nonlocal most, done
+        for _ in range(25):
+            server = chance.choice(servers)
+            if held and chance.random() < 0.5:
+                run = held.pop()
+                end = chance.choice([completed(run), failed(run), released(run), failed(run, retryable=True)])
+                await server.finish(end)
+                done += 1
+                continue
+            claimed = (await server.claim(kind, chance.randint(1, 4), worker=f"w{number}")).tasks
+            held.extend(claimed)
+            most = max(most, len(held))
+
+    for index in range(4):
+        await tasks.stub.BatchCreateTasks(
+            pb.BatchCreateTasksRequest(
+                requests=[pb.CreateTaskRequest(type=kind, request_id=f"{kind}{index}{n}") for n in range(100)]
+            ),
+            timeout=20,
+        )
+    await asyncio.gather(*(race(number) for number in range(12)))
+    assert done > 50
+    # `held` may lag behind an end that has just been written, never behind a claim.
+    assert most <= limit + 12
+    running = (await queue_of(tasks, kind)).processing
+    assert running == len(held) <= limit
+    for run in held:
+        await tasks.finish(completed(run))
+    assert len((await tasks.claim(kind, 50)).tasks) == limit
+    for server in servers[1:]:
+        await server.close()
+
+
+async def test_a_policy_sets_lease_stall_limit_and_attempts_of_its_type_on_every_server(
+    serve: Serve, database_url: str, tasks: Tasks
+) -> None:
+    kind = new_type()
+    other = Tasks(await serve_task(serve, database_url))
+    policy = await set_policy(tasks, kind, lease=lasting(9), max_attempts=2)
+    assert (policy.lease.seconds, policy.max_attempts, policy.HasField("stall_limit")) == (9, 2, False)
+
+    async def known() -> bool:
+        for server in (tasks, other):
+            made = await server.create(kind)
+            response = await server.claim(kind)
+            [run] = response.tasks
+            await server.finish(completed(run))
+            lease = run.lease_expire_time.ToNanoseconds() - run.start_time.ToNanoseconds()
+            if (made.max_attempts, lease, response.beat_interval.seconds) != (2, 9_000_000_000, 3):
+                return False
+        return True
+
+    await eventually(known)
+    policy = await set_policy(other, kind, stall_limit=lasting(60))
+    assert (policy.lease.seconds, policy.stall_limit.seconds, policy.max_attempts) == (9, 60, 2)
+    await other.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "paths", "field"),
+    [
+        ({"paused": True}, [], "update_mask"),
+        ({"paused": True}, ["type"], "update_mask"),
+        ({"concurrency_limit": -1}, ["concurrency_limit"], "policy.concurrency_limit"),
+        ({"lease": lasting(0.5)}, ["lease"], "policy.lease"),
+        ({"max_attempts": 101}, ["max_attempts"], "policy.max_attempts"),
+    ],
+)
+async def test_a_policy_out_of_bounds_is_refused_by_field(
+    tasks: Tasks, fields: dict[str, Any], paths: list[str], field: str
+) -> None:
+    request = pb.SetQueuePolicyRequest(type=new_type(), policy=queue_pb2.QueuePolicy(**fields))
+    request.update_mask.paths.extend(paths)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await tasks.stub.SetQueuePolicy(request, timeout=20)
+    info = error_info(caught.value)
+    assert (info.code, info.violations[0].field) == (grpc.StatusCode.INVALID_ARGUMENT, field)
+
+
+async def test_counters_agree_with_the_tasks_after_every_kind_of_change(
+    tasks: Tasks, database: Database
+) -> None:
+    kind = new_type()
+    made = [(await tasks.create(kind, max_attempts=1)).id for _ in range(10)]
+    runs = list((await tasks.claim(kind, 6)).tasks)
+    await tasks.finish(
+        completed(runs[0]), failed(runs[1]), released(runs[2]), failed(runs[3], retryable=True)
+    )
+    await tasks.cancel(runs[4].id)
+    await tasks.finish(completed(runs[4]))
+    await tasks.cancel(made[9])
+    await tasks.retry(runs[1].id)
+    await tasks.retry(made[9])
+    await tasks.cancel(made[8])
+    await eventually(lambda: _abandoned(tasks, kind))
+
+    counted: dict[str, int] = {}
+    for task_id in made:
+        status = status_name(await tasks.get(task_id)).lower()
+        counted[status] = counted.get(status, 0) + 1
+    for _ in range(2):
+        queue = await queue_of(tasks, kind)
+        assert {name: getattr(queue, name) for name in counted} == counted
+        assert queue.pending + queue.processing + queue.completed + queue.failed + queue.cancelled == 10
+        await eventually(lambda: _folded(database, kind))
+    assert queue.created_per_minute == pytest.approx(1.2)
+    assert queue.ended_per_minute == pytest.approx(0.7)
+    assert queue.HasField("oldest_pending_age")
+
+
+async def _abandoned(tasks: Tasks, kind: str) -> bool:
+    return (await tasks.requeue(kind, 0.05)).abandoned == 1
+
+
+async def _folded(database: Database, kind: str) -> bool:
+    async with database.begin() as session:
+        query = select(func.count()).select_from(queue_deltas).where(queue_deltas.c.type == kind)
+        return (await session.execute(query)).scalar_one() == 0
+
+
+async def test_an_empty_queue_is_listed_with_its_policy(tasks: Tasks) -> None:
+    kind = new_type()
+    await set_policy(tasks, kind, concurrency_limit=4)
+    queue = await queue_of(tasks, kind)
+    assert (queue.policy.concurrency_limit, queue.pending, queue.HasField("oldest_pending_time")) == (
+        4,
+        0,
+        False,
+    )
+    every = await tasks.stub.ListQueues(pb.ListQueuesRequest(), timeout=20)
+    types = [item.type for item in every.queues]
+    assert kind in types
+    assert types == sorted(types)
+
+
+async def test_workers_are_listed_with_their_types_and_the_runs_they_hold(tasks: Tasks) -> None:
+    kind, worker = new_type(), f"worker-{new_type()}"
+    await tasks.create(kind)
+    [run] = (await tasks.claim([kind, "zzz"], worker=worker)).tasks
+    await tasks.beat((run, 30), worker=worker)
+
+    async def listed() -> list[queue_pb2.WorkerInfo]:
+        response = await tasks.stub.ListWorkers(pb.ListWorkersRequest(type=kind), timeout=20)
+        return list(response.workers)
+
+    [info] = await eventually(listed)
+    assert (info.worker_id, sorted(info.types)) == (worker, sorted([kind, "zzz"]))
+    [lease] = info.leases
+    assert (lease.task_id, lease.version, lease.progress, lease.type) == (run.id, 1, 30, kind)
+    assert (await queue_of(tasks, kind)).workers == 1
+
+
+async def test_an_explanation_names_what_keeps_a_pending_task(tasks: Tasks) -> None:
+    kind = new_type()
+    await tasks.create(kind)
+    second = await tasks.create(kind)
+    told = await explain(tasks, second.id)
+    assert _kinds(told) == {"NO_WORKER", "QUEUED"}
+    assert told.ahead == 1
+    await set_policy(tasks, kind, paused=True)
+    assert "PAUSED" in _kinds(await explain(tasks, second.id))
+    await set_policy(tasks, kind, paused=False, concurrency_limit=1)
+    run = await tasks.claim_one(kind, worker="w")
+    told = await explain(tasks, second.id)
+    assert "LIMIT" in _kinds(told)
+    assert "limit is 1" in told.summary
+    await tasks.finish(released(run, run_after=600))
+    assert "DUE_LATER" in _kinds(await explain(tasks, run.id))
+
+    async def next_in_line() -> bool:
+        told = await explain(tasks, second.id)
+        return not told.hindrances and "next" in told.summary
+
+    await eventually(next_in_line)
+
+
+async def test_an_explanation_tells_what_happened_run_by_run(tasks: Tasks) -> None:
+    kind = new_type()
+    await tasks.create(kind, max_attempts=2)
+    first = await tasks.claim_one(kind, worker="alpha")
+    await tasks.finish(released(first), worker="alpha")
+    await tasks.finish(completed(first), worker="alpha")
+    second = await tasks.claim_one(kind, worker="beta")
+    told = await explain(tasks, second.id)
+    assert "beta" in told.summary
+    assert [(run.version, run.worker_id, run.ended_as, run.late_writes) for run in told.runs] == [
+        (1, "alpha", "released", 1),
+        (3, "beta", "", 0),
+    ]
+    await tasks.finish(failed(second, "the recording has no sound"), worker="beta")
+    told = await explain(tasks, second.id)
+    assert "the recording has no sound" in told.summary
+    assert [run.outcome for run in told.runs] == ["requeued", "failed"]
+    assert not told.hindrances
+
+
+async def test_an_unknown_task_cannot_be_explained(tasks: Tasks) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await explain(tasks, "01a22e4c-eb1c-75af-a45a-f829e77d972c")
+    assert error_info(caught.value).reason == "TASK_NOT_FOUND"
