@@ -9,6 +9,7 @@ from uuid import UUID
 
 from frontrow.task.v1 import task_pb2, task_service_pb2, work_pb2
 from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from libs.common.errors import FieldViolation, InvalidArgument
 from libs.common.ids import uuid7
@@ -102,6 +103,7 @@ def task_message(row: Row, limits: TypeLimits, *, with_payload: bool) -> task_pb
         video_url=row["video_url"],
         clips_url=row["clips_url"],
         claimed_by=row["claimed_by"] or "",
+        trace_parent=row["trace_parent"],
         create_time=stamp(row["created_at"]),
         queue_time=stamp(row["queued_at"]),
         run_after=stamp(row["run_after"]),
@@ -138,6 +140,7 @@ def claimed_message(row: Row, limits: TypeLimits) -> task_pb2.Task:
         video_url=row["video_url"],
         clips_url=row["clips_url"],
         claimed_by=row["claimed_by"],
+        trace_parent=row["trace_parent"],
         create_time=stamp(row["created_at"]),
         queue_time=stamp(row["queued_at"]),
         run_after=stamp(row["run_after"]),
@@ -172,7 +175,15 @@ def new_task(request: task_service_pb2.CreateTaskRequest, limits: TypeLimits, *,
         video_project_name=request.video_project_name,
         max_attempts=request.max_attempts or limits.max_attempts(request.type),
         run_after=run_after,
+        trace_parent=_present_trace(),
     )
+
+
+def _present_trace() -> str:
+    """Return the trace context of the present call as W3C `traceparent`, empty when there is none."""
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return carrier.get("traceparent", "")
 
 
 def ending(item: work_pb2.FinishItem, path: str) -> Ending:

@@ -30,6 +30,7 @@ class NewTask:
     video_project_name: str
     max_attempts: int
     run_after: datetime | None
+    trace_parent: str = ""
 
 
 class Created(NamedTuple):
@@ -95,4 +96,5 @@ def _columns(tasks: Sequence[NewTask]) -> tuple[list[object], ...]:
         [task.video_project_name for task in tasks],
         [task.max_attempts for task in tasks],
         [task.run_after for task in tasks],
+        [task.trace_parent for task in tasks],
     )

@@ -16,7 +16,7 @@ TASK_COLUMNS = (
     "id, type, status, version, attempts, max_attempts, priority, progress, payload, ext, error_message, "
     "status_reason, subject, live_material_name, video_project_name, draft_url, video_url, clips_url, "
     "claimed_by, created_at, queued_at, run_after, started_at, heartbeat_at, progress_at, "
-    "cancel_requested_at, completed_at"
+    "cancel_requested_at, completed_at, trace_parent"
 )
 _OF_T = ", ".join(f"t.{name}" for name in TASK_COLUMNS.split(", "))
 
@@ -219,14 +219,15 @@ RETURNING t.id, t.version, t.absent_beats
 INSERT = f"""
 WITH made AS (
 INSERT INTO task.tasks AS t (id, request_id, type, priority, payload, content_sha256, subject,
-    live_material_name, video_project_name, max_attempts, run_after, due_at, claim_order)
+    live_material_name, video_project_name, max_attempts, run_after, trace_parent, due_at, claim_order)
 SELECT u.id, u.request_id, u.type, u.priority, u.payload, u.content_sha256, u.subject, u.live_material_name,
-    u.video_project_name, u.max_attempts, u.run_after, CASE WHEN u.run_after > now() THEN u.run_after END,
+    u.video_project_name, u.max_attempts, u.run_after, u.trace_parent,
+    CASE WHEN u.run_after > now() THEN u.run_after END,
     now() - make_interval(secs => u.priority * 60.0)
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int4[], $5::bytea[], $6::bytea[], $7::text[], $8::text[],
-    $9::text[], $10::int4[], $11::timestamptz[])
+    $9::text[], $10::int4[], $11::timestamptz[], $12::text[])
     AS u(id, request_id, type, priority, payload, content_sha256, subject, live_material_name,
-         video_project_name, max_attempts, run_after)
+         video_project_name, max_attempts, run_after, trace_parent)
 ON CONFLICT DO NOTHING
 RETURNING t.due_at, {_OF_T}
 ), counted AS (

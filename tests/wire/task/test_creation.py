@@ -9,6 +9,7 @@ from uuid import uuid4
 import grpc.aio
 import pytest
 from frontrow.task.v1 import task_service_pb2 as pb
+from frontrow.task.v1 import task_service_pb2_grpc
 from google.protobuf import timestamp_pb2
 
 from libs.common.client import ErrorDetail, error_info
@@ -164,6 +165,17 @@ async def test_a_refused_creation_does_not_fail_those_that_come_with_it(tasks: T
     answers = await asyncio.gather(*bad, *good, return_exceptions=True)
     assert sum(isinstance(answer, pb.CreateTaskResponse) for answer in answers) == 20
     assert len((await tasks.claim(kind, 50)).tasks) == 20
+
+
+async def test_the_trace_of_the_creation_comes_with_the_task_to_its_worker(tasks: Tasks) -> None:
+    kind, trace_id = new_type(), "4bf92f3577b34da6a3ce929d0e0e4736"
+    request = pb.CreateTaskRequest(type=kind)
+    metadata = (("traceparent", f"00-{trace_id}-00f067aa0ba902b7-01"),)
+    # A channel of grpc alone: our own client would put its own trace there.
+    async with grpc.aio.secure_channel(tasks.address, grpc.local_channel_credentials()) as channel:
+        stub = task_service_pb2_grpc.TaskServiceStub(channel)
+        await stub.CreateTask(request, metadata=metadata, timeout=20)
+    assert (await tasks.claim_one(kind)).trace_parent.split("-")[1] == trace_id
 
 
 async def test_an_unknown_task_is_not_found(tasks: Tasks) -> None:

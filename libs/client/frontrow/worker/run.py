@@ -19,6 +19,8 @@ class Run:
         self.task_id = task.id
         self.version = task.version
         self.attempt = task.attempt
+        # W3C traceparent of the creation, empty when there was none: attach it to spans of the work
+        self.trace_parent = task.trace_parent
         self.lease_lost = False
         self.cancel_requested = False
         self.asyncio_task: asyncio.Task[Outcome] | None = None
