@@ -45,9 +45,7 @@ def hindrances(facts: Facts) -> list[Hindrance]:
     kind = task["type"]
     found: list[Hindrance] = []
     if facts.paused:
-        found.append(
-            Hindrance("paused", f"type {kind} is paused; frontrow queues resume {kind} lets it go on")
-        )
+        found.append(Hindrance("paused", f"type {kind} is paused, until SetQueuePolicy sets paused to false"))
     if task["due_at"] is not None and task["due_at"] > facts.now:
         wait = _span(task["due_at"] - facts.now)
         found.append(Hindrance("due_later", f"it may not run for another {wait} ({_why_later(task)})"))

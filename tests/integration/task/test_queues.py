@@ -1,4 +1,4 @@
-"""Policies, limits, counters, workers, explanations: a queue as its operators see it."""
+"""Policies, limits, counters, workers: a queue as its operators see it."""
 
 from __future__ import annotations
 
@@ -40,18 +40,6 @@ async def queue_of(tasks: Tasks, kind: str) -> queue_pb2.Queue:
     """Return one queue."""
     [queue] = (await tasks.stub.ListQueues(pb.ListQueuesRequest(types=[kind]), timeout=20)).queues
     return queue
-
-
-async def explain(tasks: Tasks, task_id: str) -> pb.ExplainTaskResponse:
-    """Ask about a task."""
-    return await tasks.stub.ExplainTask(pb.ExplainTaskRequest(task_id=task_id), timeout=20)
-
-
-def _kinds(explanation: pb.ExplainTaskResponse) -> set[str]:
-    return {
-        queue_pb2.HindranceKind.Name(item.kind).removeprefix("HINDRANCE_KIND_")
-        for item in explanation.hindrances
-    }
 
 
 async def test_a_paused_type_hands_out_nothing_and_goes_on_at_once_when_resumed(
@@ -254,53 +242,3 @@ async def test_workers_are_listed_with_their_types_and_the_runs_they_hold(tasks:
     [lease] = info.leases
     assert (lease.task_id, lease.version, lease.progress, lease.type) == (run.id, 1, 30, kind)
     assert (await queue_of(tasks, kind)).workers == 1
-
-
-async def test_an_explanation_names_what_keeps_a_pending_task(tasks: Tasks) -> None:
-    kind = new_type()
-    await tasks.create(kind)
-    second = await tasks.create(kind)
-    told = await explain(tasks, second.id)
-    assert _kinds(told) == {"NO_WORKER", "QUEUED"}
-    assert told.ahead == 1
-    await set_policy(tasks, kind, paused=True)
-    assert "PAUSED" in _kinds(await explain(tasks, second.id))
-    await set_policy(tasks, kind, paused=False, concurrency_limit=1)
-    run = await tasks.claim_one(kind, worker="w")
-    told = await explain(tasks, second.id)
-    assert "LIMIT" in _kinds(told)
-    assert "limit is 1" in told.summary
-    await tasks.finish(released(run, run_after=600))
-    assert "DUE_LATER" in _kinds(await explain(tasks, run.id))
-
-    async def next_in_line() -> bool:
-        told = await explain(tasks, second.id)
-        return not told.hindrances and "next" in told.summary
-
-    await eventually(next_in_line)
-
-
-async def test_an_explanation_tells_what_happened_run_by_run(tasks: Tasks) -> None:
-    kind = new_type()
-    await tasks.create(kind, max_attempts=2)
-    first = await tasks.claim_one(kind, worker="alpha")
-    await tasks.finish(released(first), worker="alpha")
-    await tasks.finish(completed(first), worker="alpha")
-    second = await tasks.claim_one(kind, worker="beta")
-    told = await explain(tasks, second.id)
-    assert "beta" in told.summary
-    assert [(run.version, run.worker_id, run.ended_as, run.late_writes) for run in told.runs] == [
-        (1, "alpha", "released", 1),
-        (3, "beta", "", 0),
-    ]
-    await tasks.finish(failed(second, "the recording has no sound"), worker="beta")
-    told = await explain(tasks, second.id)
-    assert "the recording has no sound" in told.summary
-    assert [run.outcome for run in told.runs] == ["requeued", "failed"]
-    assert not told.hindrances
-
-
-async def test_an_unknown_task_cannot_be_explained(tasks: Tasks) -> None:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await explain(tasks, "01a22e4c-eb1c-75af-a45a-f829e77d972c")
-    assert error_info(caught.value).reason == "TASK_NOT_FOUND"
