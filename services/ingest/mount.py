@@ -22,6 +22,7 @@ from libs.common.tasks import TaskPeer
 from services.ingest.budget import KeyBudgets
 from services.ingest.intake import IntakeChecks
 from services.ingest.loops.purge_nonces import NoncePurge
+from services.ingest.metrics import IngestMetrics
 from services.ingest.models import outbox
 from services.ingest.parts import Parts
 from services.ingest.peers import TaskRefusals
@@ -49,6 +50,7 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
         sealer=sealer,
         checks=IntakeChecks(to_review),
         budgets=KeyBudgets(settings.key_calls_per_second, settings.key_burst),
+        metrics=IngestMetrics(),
         wake_relay=relay.wake,
         window_seconds=settings.window_seconds,
         max_attempts=settings.max_attempts,

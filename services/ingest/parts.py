@@ -10,6 +10,7 @@ from frontrow.ingest.v1 import ingest_service_pb2_grpc
 from libs.common.db import Database
 from services.ingest.budget import KeyBudgets
 from services.ingest.intake import IntakeChecks
+from services.ingest.metrics import IngestMetrics
 from services.ingest.sealing import Sealer
 
 
@@ -21,6 +22,7 @@ class Parts:
     sealer: Sealer
     checks: IntakeChecks
     budgets: KeyBudgets
+    metrics: IngestMetrics
     wake_relay: Callable[[], None]
     window_seconds: int
     max_attempts: int

@@ -38,6 +38,7 @@ class IngestServicer(SpiderRpcs, RerunRpcs):
             job_id, accepted = await self._add_job(session, spider_id, request, gallery)
         if accepted:
             self._parts.wake_relay()
+            self._parts.metrics.accepted(str(job_id), gallery)
         return ingest_service_pb2.SubmitGalleryResponse(job_id=str(job_id), accepted=accepted)
 
     async def _authenticate(self, session: AsyncSession, credentials: Credentials, request: bytes) -> UUID:

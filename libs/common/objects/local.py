@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from libs.common.objects.store import (
+    ABANDONED_SECONDS,
     TEMPORARY_FOLDER,
     ObjectInfo,
     ObjectMissing,
     StoreUnavailable,
     checked_key,
 )
-
-ABANDONED_SECONDS = 24 * 3600.0
 
 
 class LocalStore:
@@ -126,7 +125,7 @@ class LocalStore:
             aside.unlink(missing_ok=True)
 
     async def sweep_abandoned(self, older_than_seconds: float = ABANDONED_SECONDS) -> int:
-        """Remove what killed writers left aside and return how many files that were."""
+        """See ObjectStore."""
         with _storage_errors():
             return await asyncio.to_thread(self._sweep, time.time() - older_than_seconds)
 

@@ -13,7 +13,13 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store as Bucket
 
-from libs.common.objects.store import ObjectInfo, ObjectMissing, StoreUnavailable, checked_key
+from libs.common.objects.store import (
+    ABANDONED_SECONDS,
+    ObjectInfo,
+    ObjectMissing,
+    StoreUnavailable,
+    checked_key,
+)
 
 PART_BYTES = 8 << 20
 REQUEST_TIMEOUT = timedelta(seconds=30)
@@ -132,6 +138,13 @@ class S3Store:
                 async for chunk in self.stream(key, chunk_bytes=1 << 20):
                     await asyncio.to_thread(file.write, chunk)
             yield path
+
+    async def sweep_abandoned(self, older_than_seconds: float = ABANDONED_SECONDS) -> int:
+        """See ObjectStore. Does nothing: pending multiparts can't be listed by this client.
+
+        Give the bucket a lifecycle rule that ends multipart uploads after a day.
+        """
+        return 0
 
     async def check(self) -> None:
         """See ObjectStore."""

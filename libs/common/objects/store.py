@@ -10,6 +10,7 @@ from typing import Protocol
 
 MAX_KEY_BYTES = 900
 TEMPORARY_FOLDER = ".tmp"
+ABANDONED_SECONDS = 24 * 3600.0
 
 
 class ObjectStoreError(Exception):
@@ -83,6 +84,10 @@ class ObjectStore(Protocol):
 
     async def check(self) -> None:
         """Return if the store answers. Raises StoreUnavailable."""
+        ...
+
+    async def sweep_abandoned(self, older_than_seconds: float = ABANDONED_SECONDS) -> int:
+        """Remove what killed writers left half written, and return how many that were."""
         ...
 
 

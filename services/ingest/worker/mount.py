@@ -12,7 +12,7 @@ import structlog
 from frontrow.worker import Dial, Worker
 
 from libs.common.client import connect
-from libs.common.objects import ObjectStore, open_store
+from libs.common.objects import ObjectStore, StoreUnavailable, open_store
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.ingest.worker import scratch
 from services.ingest.worker.decode import Decoder
@@ -80,10 +80,8 @@ class IngestWorker:
         self._worker: Worker | None = None
 
     async def start(self) -> None:
-        """Begin to claim. Remove what killed workers left in the scratch folder."""
-        left = await asyncio.to_thread(scratch.sweep, self._settings.scratch)
-        if left:
-            log.info("ingest.scratch_swept", folders=left)
+        """Begin to claim. Remove what killed workers left in the scratch folder and in the store."""
+        await self._sweep()
         peers, transport = self._common.peers, self._common.transport
         to_ingest = connect(peers.ingest_address, transport=transport, actor="ingest-worker")
         self._stack.push_async_callback(to_ingest.close)
@@ -113,6 +111,16 @@ class IngestWorker:
             on_serving=self._on_serving,
         )
         await self._worker.start()
+
+    async def _sweep(self) -> None:
+        folders = await asyncio.to_thread(scratch.sweep, self._settings.scratch)
+        try:
+            objects = await self._store.sweep_abandoned()
+        except StoreUnavailable as error:  # jobs wait for the store; a worker starts without it
+            log.warning("ingest.store_not_swept", error=str(error))
+            objects = 0
+        if folders or objects:
+            log.info("ingest.swept", folders=folders, objects=objects)
 
     async def stop(self) -> None:
         """Give back what runs, then close everything."""

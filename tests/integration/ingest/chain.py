@@ -109,6 +109,9 @@ class CountingStore:
         self._count("check")
         await self._store.check()
 
+    async def sweep_abandoned(self, older_than_seconds: float = 86_400.0) -> int:
+        return await self._store.sweep_abandoned(older_than_seconds)
+
 
 @dataclass
 class Chain:

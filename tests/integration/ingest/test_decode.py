@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import struct
 import zlib
 from collections.abc import AsyncIterator
@@ -217,3 +218,23 @@ async def test_encodings_of_one_picture_are_near_and_other_pictures_far(
     assert distance("astronaut.jpg", "astronaut.webp") <= 6
     assert distance("coffee.jpg", "coffee.avif") <= 6
     assert min(distance("chelsea.jpg", other) for other in names if other != "chelsea.jpg") > 6
+
+
+@pytest.mark.parametrize("name", ["chelsea.jpg", "astronaut.webp", "coffee.avif", "png", "gif"])
+async def test_mutated_photographs_give_an_image_or_a_typed_problem_and_never_break_the_decoder(
+    decoder: Decoder, tmp_path: Path, name: str
+) -> None:
+    body = (PHOTOS / name).read_bytes() if "." in name else encoded(photo(), name.upper())
+    chance, ends = random.Random(name), set[str]()
+    for _ in range(25):
+        mutated = bytearray(body)
+        for _ in range(chance.randint(1, 12)):
+            mutated[chance.randrange(len(mutated))] = chance.randrange(256)
+        if chance.random() < 0.3:
+            del mutated[chance.randrange(len(mutated)) :]
+        try:
+            ends.add((await decode(decoder, tmp_path, bytes(mutated))).content_type)
+        except ImageProblem as problem:
+            ends.add(problem.reason)
+    types = {"image/jpeg", "image/png", "image/webp", "image/avif", "image/gif"}
+    assert ends <= types | {"BROKEN_IMAGE", "NOT_AN_IMAGE", "TOO_MANY_PIXELS", "TOO_MANY_FRAMES"}

@@ -142,6 +142,18 @@ async def test_a_folder_that_is_a_file_is_unavailable(tmp_path: Path) -> None:
         await open_url(str(tmp_path / "file")).put_bytes("a/b", b"x")
 
 
+async def test_what_a_killed_writer_left_aside_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    store = open_url(str(tmp_path))
+    await store.put_bytes("a/b", b"x")
+    left, fresh = tmp_path / ".tmp" / "left", tmp_path / ".tmp" / "fresh"
+    left.write_bytes(b"half")
+    fresh.write_bytes(b"being written")
+    os.utime(left, (1, 1))
+    assert await store.sweep_abandoned() == 1
+    assert os.listdir(tmp_path / ".tmp") == ["fresh"]
+    assert await store.get_bytes("a/b") == b"x"
+
+
 async def test_no_file_is_left_aside_after_puts(tmp_path: Path) -> None:
     store = open_url(f"file://{tmp_path}")
     await store.put_bytes("a/b", b"x")
