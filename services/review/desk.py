@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.db import Database
 from services.review import edits, promotion, repository_draft, repository_vocabulary
-from services.review.drafts import Change, Draft, locks_of, require, require_key, revision_of
+from services.review.drafts import Change, Draft, DraftImage, locks_of, require, require_key, revision_of
 from services.review.edits import Edit
 from services.review.errors import ActorRequired, DraftNotFound, EtagMismatch, ReviewBusy
 from services.review.models import GalleryTables
@@ -34,9 +34,10 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The draft after the change (before it, for a purge), and the official row that shows it, if any."""
+    """The draft and its images after the change (before it, for a purge), and the row that shows it."""
 
     draft: Draft
+    images: Sequence[DraftImage]
     official: Official | None
 
 
@@ -145,8 +146,10 @@ async def _attempt(
     counted = {draft.counted_key for draft in (before, after) if draft is not None}
     officials = await promotion.recompute_all(session, {key for key in counted if key is not None})
     if after is None:
-        return Outcome(before, None)
-    return Outcome(after, officials.get(after.counted_key) if after.counted_key is not None else None)
+        return Outcome(before, (), None)
+    images = await repository_draft.images_of(session, tables, draft_id)
+    key = after.counted_key
+    return Outcome(after, images, None if key is None else officials.get(key))
 
 
 async def _apply(
@@ -220,12 +223,12 @@ async def _write(
     changes: Sequence[Change] = (),
 ) -> Draft:
     """Write columns and history; return the draft as it is then."""
-    revision = await repository_draft.write(session, tables, draft, values)
-    if revision is None:  # somebody wrote without the locks
+    after = await repository_draft.write(session, tables, draft, values)
+    if after is None:  # somebody wrote without the locks
         raise _KeyMoved
     action = Action.EDITED if changes else wanted.action
     reason = "" if changes else wanted.reason
     await repository_draft.record(
-        session, (tables.kind, draft.id, revision), action, wanted.actor, reason=reason, changes=changes
+        session, (tables.kind, draft.id, after.revision), action, wanted.actor, reason=reason, changes=changes
     )
-    return await _found(session, tables, draft.id)
+    return await _found(session, tables, draft.id) if changes else after

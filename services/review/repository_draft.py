@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from sqlalchemy import (
@@ -11,12 +13,14 @@ from sqlalchemy import (
     FromClause,
     Select,
     String,
+    bindparam,
     cast,
     column,
     delete,
     func,
     insert,
     lateral,
+    literal_column,
     select,
     true,
     update,
@@ -32,11 +36,13 @@ from services.review.places import RunwayPlace, RunwayTexts, StreetPlace, Street
 from services.review.states import Action, Status
 
 MAX_EVENTS = 500
-_SAME = (
-    *("id", "job_id", "source", "source_url", "title", "is_deleted", "revision"),
-    *("cover_media_id", "cover_key", "image_count", "reject_reason"),
-    *("decided_by", "decided_at", "created_at", "updated_at", "deleted_at"),
+# A literal and no parameter: only then does a generic plan know that a partial index covers the question.
+_NOTHING: ColumnElement[str] = literal_column("''")
+_OWN = (
+    *("title", "is_deleted", "revision", "cover_media_id", "reject_reason"),
+    *("decided_by", "decided_at", "updated_at", "deleted_at"),
 )
+_SAME = (*("id", "job_id", "source", "source_url", "created_at", "cover_key", "image_count"), *_OWN)
 
 
 def _card(tables: GalleryTables) -> FromClause:
@@ -117,34 +123,36 @@ def to_draft(tables: GalleryTables, row: Any) -> Draft:
     )
 
 
+@cache
+def _by_id(tables: GalleryTables) -> Select[Any]:
+    """Return the query of one draft; built once, since building it costs more than running it."""
+    return select_drafts(tables).where(tables.drafts.c.id == bindparam("draft_id", type_=BIGINT))
+
+
 async def find(session: AsyncSession, tables: GalleryTables, draft_id: int) -> Draft | None:
     """Return the draft, deleted or not, or None when there is none."""
-    return await _one(session, tables, tables.drafts.c.id == draft_id)
+    row = (await session.execute(_by_id(tables), {"draft_id": draft_id})).one_or_none()
+    return None if row is None else to_draft(tables, row)
 
 
 async def find_by_job(session: AsyncSession, tables: GalleryTables, job_id: str) -> Draft | None:
     """Return the draft that an ingest job made, or None."""
-    return await _one(session, tables, tables.drafts.c.job_id == job_id) if job_id else None
+    drafts = tables.drafts.c
+    return await _first(session, tables, drafts.job_id == job_id, drafts.job_id != _NOTHING)
 
 
 async def find_by_source(
     session: AsyncSession, tables: GalleryTables, source: str, source_url: str
 ) -> Draft | None:
-    """Return the draft that has the source key, whatever its status, or None; an empty url is no key."""
-    if not source_url:
-        return None
+    """Return the oldest draft that has the source key, whatever its status; an empty url is no key."""
     drafts = tables.drafts.c
-    # the literal predicate lets the planner use the partial index
-    return await _one(
-        session,
-        tables,
-        (drafts.source == source) & (drafts.source_url == source_url) & (drafts.source_url != ""),
-    )
+    key = (drafts.source == source, drafts.source_url == source_url, drafts.source_url != _NOTHING)
+    return await _first(session, tables, *key)
 
 
-async def _one(session: AsyncSession, tables: GalleryTables, where: ColumnElement[bool]) -> Draft | None:
-    query = select_drafts(tables).where(where).order_by(tables.drafts.c.id).limit(1)
-    row = (await session.execute(query)).one_or_none()
+async def _first(session: AsyncSession, tables: GalleryTables, *where: ColumnElement[bool]) -> Draft | None:
+    query = select_drafts(tables).where(*where).order_by(tables.drafts.c.id)
+    row = (await session.execute(query)).first()
     return None if row is None else to_draft(tables, row)
 
 
@@ -187,10 +195,11 @@ async def images_of(session: AsyncSession, tables: GalleryTables, draft_id: int)
 
 async def write(
     session: AsyncSession, tables: GalleryTables, draft: Draft, values: Mapping[str, object]
-) -> int | None:
-    """Change the draft's columns and raise its revision; return the new one.
+) -> Draft | None:
+    """Change the draft's columns and raise its revision; return it with its own columns renewed.
 
-    Takes effect only while the row is as `draft` says (revision, status, deletion); None otherwise.
+    Place, cover and count of images are as before: read it again after changing those. Takes effect only
+    while the row is as `draft` says (revision, status, deletion); None otherwise.
     """
     drafts = tables.drafts.c
     statement = (
@@ -202,10 +211,12 @@ async def write(
             drafts.is_deleted == draft.is_deleted,
         )
         .values(**values, revision=drafts.revision + 1, updated_at=func.now())
-        .returning(drafts.revision)
+        .returning(drafts.status, *(drafts[name] for name in _OWN))
     )
-    revision: int | None = (await session.execute(statement)).scalar_one_or_none()
-    return revision
+    row = (await session.execute(statement)).mappings().one_or_none()
+    if row is None:
+        return None
+    return replace(draft, **{**row, "status": Status(row["status"])})
 
 
 async def write_images(session: AsyncSession, tables: GalleryTables, images: Sequence[DraftImage]) -> None:

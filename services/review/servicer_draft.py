@@ -91,7 +91,7 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
         outcome = await self._desk.change(tables, int(request.draft_id), wanted)
         official = outcome.official
         return pb.ApproveDraftResponse(
-            draft=await self._message(tables, outcome),
+            draft=_message(outcome),
             official_id=str(official.id) if official else "",
             published=official is not None and official.published,
         )
@@ -139,14 +139,13 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
     async def _changed(
         self, kind: draft_pb2.GalleryKind.ValueType, draft_id: str, wanted: Wanted
     ) -> draft_pb2.Draft:
-        tables = tables_of(kind)
-        return await self._message(tables, await self._desk.change(tables, int(draft_id), wanted))
+        return _message(await self._desk.change(tables_of(kind), int(draft_id), wanted))
 
-    async def _message(self, tables: GalleryTables, outcome: Outcome) -> draft_pb2.Draft:
-        """Return the changed draft with its images, which only an edit of it could change meanwhile."""
-        async with self._database.begin() as session:
-            images = await repository_draft.images_of(session, tables, outcome.draft.id)
-        return whole_draft_message(outcome.draft, images, outcome.official.id if outcome.official else None)
+
+def _message(outcome: Outcome) -> draft_pb2.Draft:
+    """Return the changed draft with its images."""
+    official = outcome.official
+    return whole_draft_message(outcome.draft, outcome.images, official.id if official else None)
 
 
 def _filter_of(tables: GalleryTables, request: pb.ListDraftsRequest) -> DraftFilter:
