@@ -94,7 +94,7 @@ class Bed:
         return (await self.materials.GetLiveMaterial(request)).live_material
 
     async def until(
-        self, material_id: str, status: live_material_pb2.AsrStatus.ValueType, *, seconds: float = 10.0
+        self, material_id: str, status: live_material_pb2.AsrStatus.ValueType, *, seconds: float = 20.0
     ) -> live_material_pb2.LiveMaterial:
         """Wait until a material has a status, and return it."""
 
@@ -119,7 +119,7 @@ class Bed:
             assert found is not None
             return found
 
-        return await eventually(check)
+        return await eventually(check, 20)
 
     async def finish(
         self,

@@ -12,8 +12,8 @@ from services.task.settings import TaskSettings
 from tests.conftest import Serve
 from tests.integration.asr.bed import Bed, common_settings
 
-# Short, so that a test sees a lost run within seconds.
-TASKS = TaskSettings(lease_seconds=1.5, sweep_interval_seconds=0.2, poll_seconds=0.5, retry_base_seconds=0.0)
+# Short, so that a test sees a lost run within seconds; long enough for a run that lives on a busy machine.
+TASKS = TaskSettings(lease_seconds=5, sweep_interval_seconds=0.2, poll_seconds=0.5, retry_base_seconds=0.0)
 ASR = AsrSettings(follow_interval_seconds=0.5, upload_part_bytes=1 << 16, removal_interval_seconds=0.3)
 
 

@@ -35,7 +35,7 @@ async def test_a_stale_run_is_requeued_and_its_progress_completion_and_failure_a
     await bed.progress(material.id, old_version, 60)
 
     # nobody beats for it: the lease ends, and the material is pending before anyone claims again
-    requeued = await bed.until(material.id, PENDING)
+    requeued = await bed.until(material.id, PENDING, seconds=30)
     assert requeued.asr_version > old_version
     assert await refusal(bed.progress(material.id, old_version, 70)) == LEASE_LOST
 
@@ -274,7 +274,7 @@ async def test_a_task_that_ends_elsewhere_never_touches_a_completed_material(bed
         answer = await bed.tasks.GetTask(task_service_pb2.GetTaskRequest(task_id=task.id))
         return bool(answer.task.status == task_pb2.TASK_STATUS_PENDING)
 
-    await eventually(requeued)  # its worker died before it finished the task
+    await eventually(requeued, 30)  # its worker died before it finished the task
     second = await bed.claim(material.asr_task_id)
     assert (await bed.begin(material, second.version)).state == run_pb.BEGIN_STATE_ALREADY_COMPLETED
     assert (await bed.read(material.id)).asr_version == version
