@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from uuid import UUID
 
 import structlog
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_work_service_pb2
@@ -46,17 +47,18 @@ class IngestHandler:
         """
         job_id = str(run.payload.get("job_id", ""))
         try:
-            return await self._work(run, job_id)
-        except PeerRefused as refused:
-            if refused.reason == "LEASE_LOST":
-                return Released()  # which is too late as well: another run has the job
-            if refused.reason in _GONE:
-                return Failed(refused.message)
-            if refused.reason in _PAUSES:
-                return Released(_PAUSES[refused.reason])
-            if refused.reason in _PERMANENT:
+            UUID(job_id)
+        except ValueError:
+            return Failed("the task's payload names no ingest job")
+        try:
+            try:
+                return await self._work(run, job_id)
+            except PeerRefused as refused:
+                if refused.reason not in _PERMANENT:
+                    raise
                 return await self._fail(run, job_id, refused.reason, refused.message)
-            return Failed(str(refused), retryable=True)
+        except PeerRefused as refused:
+            return _outcome_of(refused)
 
     async def _work(self, run: Run, job_id: str) -> Outcome:
         began = time.monotonic()
@@ -138,6 +140,17 @@ class IngestHandler:
         await self._ingest.failed(run, job_id, reason, message)
         log.info("ingest.failed", job_id=job_id, reason=reason)
         return Failed(f"{reason}: {message}")
+
+
+def _outcome_of(refused: PeerRefused) -> Outcome:
+    """Return how a run ends that a peer refused something."""
+    if refused.reason == "LEASE_LOST":
+        return Released()  # which is too late as well: another run has the job
+    if refused.reason in _GONE:
+        return Failed(refused.message)
+    if refused.reason in _PAUSES:
+        return Released(_PAUSES[refused.reason])
+    return Failed(str(refused), retryable=True)
 
 
 def describe(problems: Sequence[tuple[gallery_pb2.GalleryImage, ImageProblem]], total: int) -> str:

@@ -197,3 +197,21 @@ async def test_thumbnails_are_stored_beside_their_original(chain: Chain, article
     assert all(key.startswith(stem) for key in keys)
     store = open_url(str(chain.folder / "objects"))
     assert all([await store.head(key) for key in keys])
+
+
+@pytest.mark.parametrize(
+    "payload", [{}, {"job_id": "no id"}, {"job_id": "01890000-0000-7000-8000-000000000000"}]
+)
+async def test_a_task_without_a_job_fails_at_once(chain: Chain, payload: dict[str, str]) -> None:
+    await chain.work()
+    request = task_service_pb2.CreateTaskRequest(type="ingest", max_attempts=3)
+    request.payload.update(payload)
+    task_id = (await chain.tasks.CreateTask(request)).task.id
+
+    async def ended() -> task_pb2.Task | None:
+        task = (await chain.tasks.GetTask(task_service_pb2.GetTaskRequest(task_id=task_id))).task
+        return task if task.status == task_pb2.TASK_STATUS_FAILED else None
+
+    task = await eventually(ended, 20)
+    assert task is not None
+    assert task.attempt == 1
