@@ -6,6 +6,7 @@ from frontrow.review.v1 import media_pb2
 
 from services.review.renditions import Info
 from services.review.repository_media import NewMedia
+from services.review.similarity import signed
 from services.review.states import MediaState
 
 
@@ -29,6 +30,7 @@ def new_media(item: media_pb2.MediaItem) -> NewMedia:
         width=item.width,
         height=item.height,
         parent_key=item.parent_key,
+        dhash=signed(item.dhash) if item.dhash else None,
     )
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    SmallInteger,
     String,
     Table,
     Text,
@@ -33,6 +34,8 @@ media = Table(
     Column("content_type", String(80), nullable=False),
     Column("width", Integer, nullable=False),
     Column("height", Integer, nullable=False),
+    # difference hash of the picture, for near-duplicates; null when it isn't known
+    Column("dhash", BigInteger),
     # set on thumbnails: they live and go with their original
     Column("parent_id", BigInteger, ForeignKey("media.id", ondelete="RESTRICT")),
     Column("state", Text, nullable=False, server_default=text("'reserved'")),
@@ -48,4 +51,27 @@ media = Table(
     CheckConstraint("parent_id <> id", name="media_parent"),
     Index("ix_media_parent", "parent_id", postgresql_where=text("parent_id IS NOT NULL")),
     Index("ix_media_marked", "marked_at", postgresql_where=text("marked_at IS NOT NULL")),
+)
+
+# The four 16-bit parts of each difference hash. Two hashes that differ in at most 6 bits differ in at most
+# one bit in one of their parts, so that 17 values a part find all candidates by index.
+media_bands = Table(
+    "media_bands",
+    metadata,
+    Column("band", SmallInteger, primary_key=True),
+    Column("value", Integer, primary_key=True),
+    Column("media_id", BigInteger, ForeignKey(media.c.id, ondelete="CASCADE"), primary_key=True),
+    Index("ix_media_bands_media", "media_id"),
+)
+
+# Pairs that an editor said are not the same; the lower id first.
+similar_dismissals = Table(
+    "similar_dismissals",
+    metadata,
+    Column("media_id", BigInteger, ForeignKey(media.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("other_id", BigInteger, ForeignKey(media.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("actor", String(256), nullable=False, server_default=text("''")),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    CheckConstraint("media_id < other_id", name="similar_dismissals_order"),
+    Index("ix_similar_dismissals_other", "other_id"),
 )

@@ -51,6 +51,6 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
             CatalogServicer(database, renditions), server
         )
         key_service_pb2_grpc.add_KeyServiceServicer_to_server(KeyServicer(database), server)
-        media_service_pb2_grpc.add_MediaServiceServicer_to_server(MediaServicer(care), server)
+        media_service_pb2_grpc.add_MediaServiceServicer_to_server(MediaServicer(database, care), server)
 
     return Mounted(register=register, service_names=SERVICE_NAMES, loops=(), close=database.close)

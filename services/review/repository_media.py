@@ -24,6 +24,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, BIGINT
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from services.review import repository_similar
 from services.review.errors import (
     ContentMismatch,
     MediaBeingDeleted,
@@ -44,12 +45,13 @@ _COLUMNS = {
     "width": Integer,
     "height": Integer,
     "parent_id": BIGINT,
+    "dhash": BIGINT,
 }
 
 
 @dataclass(frozen=True)
 class NewMedia:
-    """An object about to be stored. `parent_key` is empty for originals."""
+    """An object about to be stored. `parent_key` is empty for originals, `dhash` None when unknown."""
 
     key: str
     sha256: str
@@ -58,6 +60,7 @@ class NewMedia:
     width: int
     height: int
     parent_key: str
+    dhash: int | None = None
 
 
 async def reserve(session: AsyncSession, job_id: str, items: Sequence[NewMedia]) -> dict[str, MediaState]:
@@ -122,12 +125,16 @@ async def _announce(
             "touched_at": func.now(),
             "marked_at": None,
             "job_id": new.job_id,
+            "dhash": func.coalesce(media.c.dhash, new.dhash),
             "sha256": _case(renewed, new.sha256, media.c.sha256),
             "size_bytes": _case(renewed, new.size_bytes, media.c.size_bytes),
         },
     )
     rows = {row.key: row for row in await session.execute(statement.returning(media))}
-    return {item.key: _accept(item, rows[item.key], parents) for item in items}
+    states = {item.key: _accept(item, rows[item.key], parents) for item in items}
+    hashed = [rows[item.key] for item in items if item.dhash is not None and not item.parent_key]
+    await repository_similar.keep_bands(session, {row.id: row.dhash for row in hashed})
+    return states
 
 
 def _case(condition: ColumnElement[bool], yes: Any, no: Any) -> ColumnElement[Any]:

@@ -10,16 +10,21 @@ from frontrow.review.v1 import media_service_pb2 as pb
 from frontrow.review.v1 import media_service_pb2_grpc
 
 from libs.common import paging
+from libs.common.db import Database
+from libs.common.errors import InvalidArgument
 from libs.common.interceptors.context import current_actor
+from services.review import repository_similar
 from services.review.cleanup import MediaCare
+from services.review.similarity import MAX_DISTANCE
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class MediaServicer(media_service_pb2_grpc.MediaServiceServicer):
-    """Cleans up and compares."""
+    """Cleans up, compares, and suggests near-duplicates."""
 
-    def __init__(self, care: MediaCare) -> None:
+    def __init__(self, database: Database, care: MediaCare) -> None:
+        self._database = database
         self._care = care
 
     async def CleanUpMedia(
@@ -43,3 +48,27 @@ class MediaServicer(media_service_pb2_grpc.MediaServiceServicer):
             ],
             next_page_token="" if last is None else paging.encode_token([last], request),
         )
+
+    async def FindSimilar(self, request: pb.FindSimilarRequest, context: Context) -> pb.FindSimilarResponse:
+        """See the proto."""
+        distance = request.max_distance or MAX_DISTANCE
+        async with self._database.begin() as session:
+            row = await repository_similar.original(session, request.media_key)
+            if row.dhash is None:
+                return pb.FindSimilarResponse()
+            found = await repository_similar.find_similar(session, row, distance)
+        return pb.FindSimilarResponse(
+            similar=[pb.SimilarMedia(key=near.key, distance=near.distance) for near in found]
+        )
+
+    async def DismissSimilar(
+        self, request: pb.DismissSimilarRequest, context: Context
+    ) -> pb.DismissSimilarResponse:
+        """See the proto."""
+        if request.media_key == request.other_key:
+            raise InvalidArgument.of_field("other_key", "must be another image's key")
+        async with self._database.begin() as session:
+            one = await repository_similar.original(session, request.media_key)
+            other = await repository_similar.original(session, request.other_key)
+            await repository_similar.dismiss(session, one.id, other.id, current_actor())
+        return pb.DismissSimilarResponse()

@@ -44,6 +44,7 @@ class Prepared:
             content_type=self.decoded.content_type,
             width=self.decoded.width,
             height=self.decoded.height,
+            dhash=self.decoded.dhash,
         )
         for (key, _), thumbnail in zip(self.thumbnails, self.decoded.thumbnails, strict=True):
             yield media_pb2.MediaItem(

@@ -80,6 +80,7 @@ class MediaItem(message.Message):
     WIDTH_FIELD_NUMBER: builtins.int
     HEIGHT_FIELD_NUMBER: builtins.int
     PARENT_KEY_FIELD_NUMBER: builtins.int
+    DHASH_FIELD_NUMBER: builtins.int
     key: builtins.str
     """Object key, `media/<sha1[:2]>/<sha1>.<ext>` for originals, at most 255 characters."""
     sha256: builtins.str
@@ -96,6 +97,8 @@ class MediaItem(message.Message):
     """For a thumbnail: key of the original, reserved before or in the same call. Empty for originals. A thumbnail
     lives and goes with its original.
     """
+    dhash: builtins.str
+    """Difference hash of the picture (64 bits), 16 lower-case hex digits, for FindSimilar. Empty: not known."""
     def __init__(
         self,
         *,
@@ -106,10 +109,11 @@ class MediaItem(message.Message):
         width: builtins.int = ...,
         height: builtins.int = ...,
         parent_key: builtins.str = ...,
+        dhash: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["content_type", b"content_type", "height", b"height", "key", b"key", "parent_key", b"parent_key", "sha256", b"sha256", "size_bytes", b"size_bytes", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["content_type", b"content_type", "dhash", b"dhash", "height", b"height", "key", b"key", "parent_key", b"parent_key", "sha256", b"sha256", "size_bytes", b"size_bytes", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -109,6 +109,115 @@ class CleanUpMediaResponse(message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 @typing.final
+class FindSimilarRequest(message.Message):
+    """Arguments of FindSimilar."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    MEDIA_KEY_FIELD_NUMBER: builtins.int
+    MAX_DISTANCE_FIELD_NUMBER: builtins.int
+    media_key: builtins.str
+    """Object key of an original."""
+    max_distance: builtins.int
+    """Most of the 64 bits that may differ, 1–6; 0 means 6."""
+    def __init__(
+        self,
+        *,
+        media_key: builtins.str = ...,
+        max_distance: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["max_distance", b"max_distance", "media_key", b"media_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class SimilarMedia(message.Message):
+    """An image that looks like another."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: builtins.int
+    DISTANCE_FIELD_NUMBER: builtins.int
+    key: builtins.str
+    """Object key."""
+    distance: builtins.int
+    """How many of 64 bits differ, 0–6."""
+    def __init__(
+        self,
+        *,
+        key: builtins.str = ...,
+        distance: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["distance", b"distance", "key", b"key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class FindSimilarResponse(message.Message):
+    """Result of FindSimilar."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    SIMILAR_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def similar(self) -> containers.RepeatedCompositeFieldContainer[SimilarMedia]:
+        """At most 100, the nearest first. Empty too when the image has no difference hash."""
+
+    def __init__(
+        self,
+        *,
+        similar: abc.Iterable[SimilarMedia] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["similar", b"similar"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class DismissSimilarRequest(message.Message):
+    """Arguments of DismissSimilar."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    MEDIA_KEY_FIELD_NUMBER: builtins.int
+    OTHER_KEY_FIELD_NUMBER: builtins.int
+    media_key: builtins.str
+    """Object key of one original."""
+    other_key: builtins.str
+    """Object key of the other."""
+    def __init__(
+        self,
+        *,
+        media_key: builtins.str = ...,
+        other_key: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["media_key", b"media_key", "other_key", b"other_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class DismissSimilarResponse(message.Message):
+    """Result of DismissSimilar."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
 class VerifyMediaRequest(message.Message):
     """Arguments of VerifyMedia."""
 

@@ -45,6 +45,16 @@ class MediaServiceStub:
                 request_serializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.VerifyMediaRequest.SerializeToString,
                 response_deserializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.VerifyMediaResponse.FromString,
                 _registered_method=True)
+        self.FindSimilar = channel.unary_unary(
+                '/frontrow.review.v1.MediaService/FindSimilar',
+                request_serializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.FindSimilarRequest.SerializeToString,
+                response_deserializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.FindSimilarResponse.FromString,
+                _registered_method=True)
+        self.DismissSimilar = channel.unary_unary(
+                '/frontrow.review.v1.MediaService/DismissSimilar',
+                request_serializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.DismissSimilarRequest.SerializeToString,
+                response_deserializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.DismissSimilarResponse.FromString,
+                _registered_method=True)
 
 
 class MediaServiceServicer:
@@ -71,6 +81,22 @@ class MediaServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FindSimilar(self, request, context):
+        """Find stored images that look like one: a site's re-encoding of a picture, mostly. A suggestion for editors;
+        nothing is merged by it. Reads only. Reasons: MEDIA_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DismissSimilar(self, request, context):
+        """Remember that two images aren't the same; FindSimilar leaves the pair out from now on. Repeatable. Reasons:
+        MEDIA_NOT_FOUND, INVALID_ARGUMENT (an image and itself).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_MediaServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -83,6 +109,16 @@ def add_MediaServiceServicer_to_server(servicer, server):
                     servicer.VerifyMedia,
                     request_deserializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.VerifyMediaRequest.FromString,
                     response_serializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.VerifyMediaResponse.SerializeToString,
+            ),
+            'FindSimilar': grpc.unary_unary_rpc_method_handler(
+                    servicer.FindSimilar,
+                    request_deserializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.FindSimilarRequest.FromString,
+                    response_serializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.FindSimilarResponse.SerializeToString,
+            ),
+            'DismissSimilar': grpc.unary_unary_rpc_method_handler(
+                    servicer.DismissSimilar,
+                    request_deserializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.DismissSimilarRequest.FromString,
+                    response_serializer=frontrow_dot_review_dot_v1_dot_media__service__pb2.DismissSimilarResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -140,6 +176,60 @@ class MediaService:
             '/frontrow.review.v1.MediaService/VerifyMedia',
             frontrow_dot_review_dot_v1_dot_media__service__pb2.VerifyMediaRequest.SerializeToString,
             frontrow_dot_review_dot_v1_dot_media__service__pb2.VerifyMediaResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FindSimilar(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.review.v1.MediaService/FindSimilar',
+            frontrow_dot_review_dot_v1_dot_media__service__pb2.FindSimilarRequest.SerializeToString,
+            frontrow_dot_review_dot_v1_dot_media__service__pb2.FindSimilarResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DismissSimilar(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.review.v1.MediaService/DismissSimilar',
+            frontrow_dot_review_dot_v1_dot_media__service__pb2.DismissSimilarRequest.SerializeToString,
+            frontrow_dot_review_dot_v1_dot_media__service__pb2.DismissSimilarResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -45,6 +45,14 @@ class MediaServiceStub:
     """Read stored images again and compare length and SHA-256 with their rows, a page at a time. Writes nothing.
     Reasons: INVALID_ARGUMENT, STORE_UNAVAILABLE.
     """
+    FindSimilar: grpc.UnaryUnaryMultiCallable[media_service_pb2.FindSimilarRequest, media_service_pb2.FindSimilarResponse]
+    """Find stored images that look like one: a site's re-encoding of a picture, mostly. A suggestion for editors;
+    nothing is merged by it. Reads only. Reasons: MEDIA_NOT_FOUND.
+    """
+    DismissSimilar: grpc.UnaryUnaryMultiCallable[media_service_pb2.DismissSimilarRequest, media_service_pb2.DismissSimilarResponse]
+    """Remember that two images aren't the same; FindSimilar leaves the pair out from now on. Repeatable. Reasons:
+    MEDIA_NOT_FOUND, INVALID_ARGUMENT (an image and itself).
+    """
 
 @typing.type_check_only
 class MediaServiceAsyncStub(MediaServiceStub):
@@ -62,6 +70,14 @@ class MediaServiceAsyncStub(MediaServiceStub):
     VerifyMedia: aio.UnaryUnaryMultiCallable[media_service_pb2.VerifyMediaRequest, media_service_pb2.VerifyMediaResponse]  # type: ignore[assignment]
     """Read stored images again and compare length and SHA-256 with their rows, a page at a time. Writes nothing.
     Reasons: INVALID_ARGUMENT, STORE_UNAVAILABLE.
+    """
+    FindSimilar: aio.UnaryUnaryMultiCallable[media_service_pb2.FindSimilarRequest, media_service_pb2.FindSimilarResponse]  # type: ignore[assignment]
+    """Find stored images that look like one: a site's re-encoding of a picture, mostly. A suggestion for editors;
+    nothing is merged by it. Reads only. Reasons: MEDIA_NOT_FOUND.
+    """
+    DismissSimilar: aio.UnaryUnaryMultiCallable[media_service_pb2.DismissSimilarRequest, media_service_pb2.DismissSimilarResponse]  # type: ignore[assignment]
+    """Remember that two images aren't the same; FindSimilar leaves the pair out from now on. Repeatable. Reasons:
+    MEDIA_NOT_FOUND, INVALID_ARGUMENT (an image and itself).
     """
 
 class MediaServiceServicer(metaclass=abc_1.ABCMeta):
@@ -89,6 +105,26 @@ class MediaServiceServicer(metaclass=abc_1.ABCMeta):
     ) -> typing.Union[media_service_pb2.VerifyMediaResponse, abc.Awaitable[media_service_pb2.VerifyMediaResponse]]:
         """Read stored images again and compare length and SHA-256 with their rows, a page at a time. Writes nothing.
         Reasons: INVALID_ARGUMENT, STORE_UNAVAILABLE.
+        """
+
+    @abc_1.abstractmethod
+    def FindSimilar(
+        self,
+        request: media_service_pb2.FindSimilarRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[media_service_pb2.FindSimilarResponse, abc.Awaitable[media_service_pb2.FindSimilarResponse]]:
+        """Find stored images that look like one: a site's re-encoding of a picture, mostly. A suggestion for editors;
+        nothing is merged by it. Reads only. Reasons: MEDIA_NOT_FOUND.
+        """
+
+    @abc_1.abstractmethod
+    def DismissSimilar(
+        self,
+        request: media_service_pb2.DismissSimilarRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[media_service_pb2.DismissSimilarResponse, abc.Awaitable[media_service_pb2.DismissSimilarResponse]]:
+        """Remember that two images aren't the same; FindSimilar leaves the pair out from now on. Repeatable. Reasons:
+        MEDIA_NOT_FOUND, INVALID_ARGUMENT (an image and itself).
         """
 
 def add_MediaServiceServicer_to_server(servicer: MediaServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...
