@@ -88,6 +88,24 @@ format: $(VENV)/.dev ## Put protos and Python into their one form
 protos: $(VENV)/.dev ## Regenerate the stubs from the protos
 	$(BIN)/python -m tools.generate
 
+# --- measurements --------------------------------------------------------------------------------
+
+# The queues that are measured beside ours get an environment of their own, with the newest Python here: one of
+# them needs 3.12. Name another one: make bench BENCH_PYTHON=python3.13
+PEERS := .venv-bench
+BENCH_PYTHON ?= $(firstword $(foreach candidate,python3.13 python3.12 \
+  $(wildcard $(HOME)/.pyenv/versions/3.13*/bin/python3 $(HOME)/.pyenv/versions/3.12*/bin/python3) $(PYTHON), \
+  $(shell $(candidate) -c 'import sys; print(sys.executable)' 2>/dev/null)))
+
+$(PEERS)/.ready: requirements/bench.lock $(VENV)/.bootstrap
+	$(BIN)/uv venv --quiet --clear --python "$(BENCH_PYTHON)" $(PEERS)
+	$(BIN)/uv pip install --quiet --python $(PEERS)/bin/python --no-build --no-deps --require-hashes -r requirements/bench.lock
+	@touch $@
+
+.PHONY: bench
+bench: $(VENV)/.runtime $(PEERS)/.ready ## Measure the task queue beside others (a part: make bench ARGS="drain --quick")
+	$(BIN)/python -m tests.bench $(ARGS)
+
 .PHONY: clean
 clean: ## Remove the environment, caches and everything that ran here
-	rm -rf $(VENV) var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Resolve every dependency anew and write the three locks: universal (all Pythons and platforms that
+# Resolve every dependency anew and write the locks: universal (all Pythons and platforms that
 # pyproject.toml allows), hashed, without URLs. frontrow-client is this repository's own, so not locked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,4 +11,6 @@ sed '/"frontrow-client",/d' pyproject.toml > "$work/pyproject.toml"
 "$uv" pip compile "${flags[@]}" "$@" requirements/bootstrap.in -o requirements/bootstrap.lock
 "$uv" pip compile "${flags[@]}" "$@" "$work/pyproject.toml" -o requirements/runtime.lock
 "$uv" pip compile "${flags[@]}" "$@" "$work/pyproject.toml" --group "$work/pyproject.toml:dev" -c requirements/runtime.lock -o requirements/dev.lock
+# Of the measured queues one wants a compiler for a package that no measurement uses.
+"$uv" pip compile "${flags[@]}" "$@" --no-emit-package erlpack requirements/bench.in -o requirements/bench.lock
 if grep -nE '://|@ ' requirements/*.lock; then echo "a lock holds a URL, see above" >&2; exit 1; fi

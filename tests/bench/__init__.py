@@ -1,0 +1,1 @@
+"""Measure the task context beside the queues people use today; `make bench` runs it."""

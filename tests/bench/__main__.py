@@ -1,0 +1,90 @@
+"""Measure the task context: `python -m tests.bench [names…] [--quick]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import traceback
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from tests.bench import (
+    drain,
+    idle,
+    large,
+    latency,
+    leases,
+    memory,
+    overhead,
+    pinned,
+    processes,
+    single,
+    source_claim,
+)
+from tests.bench.bed import Bed
+from tests.bench.cluster import OPTIONS, Cluster
+from tests.bench.report import Figure, Report
+
+BENCHMARKS: dict[str, Callable[[Bed], Awaitable[list[Figure]]]] = {
+    "drain": drain.measure,
+    "single": single.measure,
+    "overhead": overhead.measure,
+    "source-claim": source_claim.measure,
+    "latency": latency.measure,
+    "idle": idle.measure,
+    "pinned": pinned.measure,
+    "large": large.measure,
+    "leases": leases.measure,
+    "memory": memory.measure,
+}
+FOLDER = processes.ROOT / "var" / "bench"
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}; none: all")
+    parser.add_argument("--quick", action="store_true", help="smaller amounts and shorter times")
+    parser.add_argument(
+        "--patience", type=float, default=60.0, metavar="SECONDS",
+        help="longest wait for a quiet machine before each measurement (default 60)",
+    )  # fmt: skip
+    given = parser.parse_args()
+    if unknown := sorted(set(given.names) - set(BENCHMARKS)):
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    return given
+
+
+async def _run(given: argparse.Namespace) -> Report:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    cluster = Cluster(FOLDER)
+    await cluster.start()
+    try:
+        bed = Bed(cluster, FOLDER, given.quick, given.patience)
+        settings = {"postgresql": cluster.version, "quick": given.quick, **OPTIONS}
+        report = Report(FOLDER / "report.json", settings=settings)
+        for name in given.names or BENCHMARKS:
+            sys.stderr.write(f"measuring {name} …\n")
+            try:
+                report.add(name, await BENCHMARKS[name](bed))
+            except Exception as error:  # noqa: BLE001 - the others are measured all the same
+                traceback.print_exc()
+                report.failed_with(name, error)
+            report.print(only=name)
+        return report
+    finally:
+        await cluster.stop()
+
+
+def main() -> int:
+    """Run the benchmarks; return 1 when one could not be measured."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
+    report = asyncio.run(_run(_arguments()))
+    report.print()
+    sys.stdout.write(f"written to {(FOLDER / 'report.json').relative_to(processes.ROOT)}\n")
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""Claims and statistics beside very many rows that wait and very many that are done."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from frontrow.task.v1 import task_service_pb2 as pb
+
+from tests.bench import child
+from tests.bench.bed import Bed
+from tests.bench.report import Figure
+from tests.bench.rows import Rows
+from tests.bench.wire import CALL_SECONDS, Wire, completed
+
+MODULE = "tests.bench.large"
+TYPE = "large"
+
+
+async def measure(bed: Bed) -> list[Figure]:
+    """Fill the tables, then make single calls one after the other."""
+    pending, finished = bed.amount(1_000_000, 100_000), bed.amount(10_000_000, 1_000_000)
+    url = await bed.cluster.make_task_database("large")
+    connection = await bed.cluster.connect("large")
+    rows = Rows(connection)
+    began = time.monotonic()
+    await rows.finished(TYPE, finished)
+    await rows.pending(TYPE, pending)
+    filled_seconds = round(time.monotonic() - began, 1)
+    await connection.close()
+    await bed.cluster.settle("large")
+    async with bed.server(url) as server:
+        result = await bed.client(MODULE, server, calls=bed.amount(3_000, 600))
+    await bed.cluster.drop_database("large")
+    claim, load = result["claim"], result["foreign_cores"]
+    details = {**result, "filled_seconds": filled_seconds}
+    figures = [
+        Figure(
+            f"claim beside {pending:,} pending and {finished:,} finished tasks, p50 / p99",
+            f"{claim['p50_ms']:.2f} / {claim['p99_ms']:.2f} ms",
+            "p99 ≤ 5 ms", claim["p99_ms"] <= 5.0, load, details,
+        )
+    ]  # fmt: skip
+    statistics = result["statistics"]
+    if statistics:
+        figures.append(
+            Figure(
+                "statistics of all queues, p50 / p99",
+                f"{statistics['p50_ms']:.2f} / {statistics['p99_ms']:.2f} ms",
+                "p99 ≤ 10 ms", statistics["p99_ms"] <= 10.0, load,
+            )
+        )  # fmt: skip
+    return figures
+
+
+async def _client(arguments: child.Arguments) -> dict[str, Any]:
+    claims: list[float] = []
+    statistics: list[float] = []
+    async with Wire(arguments["address"]) as wire:
+        for _ in range(20):  # plans and caches, as on any server that has run for a while
+            tasks = await wire.claim("w", [TYPE], 1)
+            await wire.finish("w", [completed(task) for task in tasks])
+        busy = child.quiet(arguments)
+        with child.meter(arguments) as measured:
+            for _ in range(arguments["calls"]):
+                began = time.perf_counter()
+                tasks = await wire.claim("w", [TYPE], 1)
+                claims.append(time.perf_counter() - began)
+                await wire.finish("w", [completed(task) for task in tasks])
+            if hasattr(wire.stub, "ListQueues"):
+                for _ in range(arguments["calls"] // 5):
+                    began = time.perf_counter()
+                    await wire.stub.ListQueues(pb.ListQueuesRequest(), timeout=CALL_SECONDS)
+                    statistics.append(time.perf_counter() - began)
+    return {
+        "claim": child.spread(claims),
+        "statistics": child.spread(statistics) if statistics else None,
+        "busy_before": busy,
+        **measured.facts(),
+    }
+
+
+if __name__ == "__main__":
+    child.serve(_client)
