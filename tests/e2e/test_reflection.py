@@ -18,6 +18,7 @@ SERVICES = {
         "frontrow.review.v1.DraftService",
         "frontrow.review.v1.IntakeService",
         "frontrow.review.v1.KeyService",
+        "frontrow.review.v1.MediaService",
     ],
     "asr": [
         "frontrow.asr.v1.LiveMaterialService",
