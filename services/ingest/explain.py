@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import grpc
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2
 
-from libs.common.client import error_info
 from services.ingest.intake import Found, IntakeChecks
 
 Layer = ingest_service_pb2.ExplainedLayer
@@ -16,23 +14,12 @@ BLOCKS = ingest_service_pb2.LAYER_VERDICT_BLOCKS
 NO_JOB = "explain"
 
 
-async def ask(checks: IntakeChecks, job_id: str, gallery: gallery_pb2.Gallery) -> tuple[Found, str]:
-    """Ask review what stands in the way of a gallery; with it the unknown brand, if that is what does."""
+async def ask(checks: IntakeChecks, job_id: str, gallery: gallery_pb2.Gallery) -> Found:
+    """Ask review what stands in the way of a gallery, in the order in which the worker asks."""
     found = await checks.check_source(job_id, gallery)
     if found.own_draft_id or found.blocker is not None:
-        return found, ""
-    return await _ask_for_official(checks, job_id, gallery)
-
-
-async def _ask_for_official(
-    checks: IntakeChecks, job_id: str, gallery: gallery_pb2.Gallery
-) -> tuple[Found, str]:
-    try:
-        return await checks.find_official(job_id, gallery), ""
-    except grpc.aio.AioRpcError as error:
-        if error_info(error).reason != "UNKNOWN_BRAND":
-            raise
-        return Found(), gallery.brand
+        return found
+    return await checks.find_official(job_id, gallery)
 
 
 async def layers(checks: IntakeChecks, gallery: gallery_pb2.Gallery, submissions: int) -> list[Layer]:
@@ -87,10 +74,10 @@ async def _entity(checks: IntakeChecks, gallery: gallery_pb2.Gallery) -> Layer:
         layer.verdict = ingest_service_pb2.LAYER_VERDICT_UNKNOWN
         layer.explanation = "The article was never submitted: its brand, season or city are not known here."
         return layer
-    found, unknown_brand = await _ask_for_official(checks, NO_JOB, gallery)
-    if unknown_brand:
+    found = await checks.find_official(NO_JOB, gallery)
+    if found.unknown_brand:
         layer.verdict = BLOCKS
-        layer.explanation = f"The brand {unknown_brand!r} is unknown: the job fails."
+        layer.explanation = f"The brand {gallery.brand!r} is unknown: the job fails."
         layer.actions.append("CreateBrand, or AddBrandAlias, then RetryIngestJobs for UNKNOWN_BRAND.")
     elif found.blocker is not None:
         layer.verdict = BLOCKS

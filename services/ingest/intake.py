@@ -1,6 +1,7 @@
 """Review's two dedupe checks, for the worker and for whoever explains or re-runs a job.
 
-Both raise what gRPC raises: the caller knows what an outage means to it.
+What gRPC raises passes through, but for the answers that are findings: the caller knows what an outage means
+to it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 import grpc
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2
 from frontrow.review.v1 import draft_pb2, intake_service_pb2, intake_service_pb2_grpc
+
+from libs.common.client import error_info
 
 CALL_SECONDS = 20.0
 
@@ -21,10 +24,11 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a dedupe check found: the job's own draft, a blocker, or nothing."""
+    """What a check found: the own draft, a blocker, an unknown brand (and what to do then), or nothing."""
 
     own_draft_id: str = ""
     blocker: ingest_job_pb2.Blocker | None = None
+    unknown_brand: str = ""
 
 
 class IntakeChecks:
@@ -49,13 +53,18 @@ class IntakeChecks:
         return Found()
 
     async def find_official(self, job_id: str, gallery: gallery_pb2.Gallery) -> Found:
-        """Look for a visible official row of the gallery's key; refused with UNKNOWN_BRAND."""
+        """Look up the brand, then a visible official row of the gallery's key."""
         request = intake_service_pb2.FindOfficialRequest(job_id=job_id)
         if gallery.kind == gallery_pb2.GALLERY_KIND_RUNWAY:
             request.runway.CopyFrom(runway_texts(gallery))
         else:
             request.street_snap.CopyFrom(street_texts(gallery))
-        answer = await self._stub.FindOfficial(request, timeout=CALL_SECONDS)
+        try:
+            answer = await self._stub.FindOfficial(request, timeout=CALL_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            if (told := error_info(error)).reason != "UNKNOWN_BRAND":
+                raise
+            return Found(unknown_brand=told.message)
         if answer.verdict == intake_service_pb2.INTAKE_VERDICT_OWN_DRAFT:
             return Found(own_draft_id=answer.draft_id)
         if answer.verdict == intake_service_pb2.INTAKE_VERDICT_OFFICIAL_EXISTS:

@@ -86,7 +86,7 @@ class RerunRpcs(Rpcs):
     async def _in_the_way(self, row: AnyRow) -> Skip | None:
         """Say what still stands in the way of a done job."""
         gallery = gallery_pb2.Gallery.FromString(row.gallery)
-        found, _ = await explain.ask(self._parts.checks, str(row.id), gallery)
+        found = await explain.ask(self._parts.checks, str(row.id), gallery)
         if found.own_draft_id:
             message = f"its own draft {found.own_draft_id} exists: purge that first"
             return Skip(job_id=str(row.id), reason="OWN_DRAFT", message=message)

@@ -103,7 +103,7 @@ class IntakePeer:
         return await _asked(self._checks.check_source(job_id, gallery))
 
     async def find_official(self, job_id: str, gallery: gallery_pb2.Gallery) -> Found:
-        """Look for a visible official row of the same key. Raises PeerRefused(UNKNOWN_BRAND)."""
+        """Look up the brand, then a visible official row of the same key."""
         return await _asked(self._checks.find_official(job_id, gallery))
 
     async def reserve(self, job_id: str, items: Sequence[media_pb2.MediaItem]) -> set[str]:

@@ -72,6 +72,8 @@ class IngestHandler:
             found = await self._intake.find_official(job_id, gallery)
         else:
             reason = ingest_job_pb2.DONE_REASON_SOURCE_DUPLICATE
+        if found.unknown_brand:
+            return await self._fail(run, job_id, "UNKNOWN_BRAND", found.unknown_brand)
         if found.own_draft_id:
             return await self._created(run, job_id, found.own_draft_id)
         if found.blocker is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -250,3 +252,29 @@ async def running_chain(
 async def all_of(*awaitables: object) -> list[ingest_job_pb2.IngestJob]:
     """Await several jobs at once."""
     return list(await asyncio.gather(*awaitables))  # type: ignore[call-overload, no-any-return]
+
+
+@asynccontextmanager
+async def worker_process(chain: Chain) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run `python -m services.ingest.worker` against the chain; killed at the end if it still runs."""
+    peers = chain.common.peers
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "FRONTROW_TASK_ADDRESS": peers.task_address,
+        "FRONTROW_REVIEW_ADDRESS": peers.review_address,
+        "FRONTROW_INGEST_ADDRESS": peers.ingest_address,
+        "FRONTROW_OBJECT_STORE": chain.common.store.object_store,
+        "FRONTROW_INGEST_WORKER_ALLOW_LOOPBACK": "true",
+        "FRONTROW_INGEST_WORKER_LISTEN": "127.0.0.1:0",
+        "FRONTROW_INGEST_WORKER_DECODERS": "1",
+        "FRONTROW_INGEST_WORKER_SCRATCH": str(chain.folder / "scratch"),
+    }
+    argv = [sys.executable, "-m", "services.ingest.worker"]
+    process = await asyncio.create_subprocess_exec(*argv, env=environment)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
