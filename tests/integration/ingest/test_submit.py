@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -229,3 +230,20 @@ async def test_only_nonces_that_no_window_lets_in_any_more_are_purged(
         query = select(nonces.c.nonce).where(nonces.c.spider_id == UUID(ingest.spider_id))
         left = set((await session.execute(query)).scalars())
     assert left == {"kept-0123456789abc", "ahead-0123456789ab"}
+
+
+async def test_mutated_messages_are_taken_or_refused_by_the_clients_fault_alone(ingest: Ingest) -> None:
+    body = submission(title="秀场", request_id="fuzz").SerializeToString()
+    call = ingest.channel.unary_unary(SUBMIT_METHOD)
+    chance, codes = random.Random(7), set[grpc.StatusCode]()
+    for _ in range(150):
+        mutated = bytearray(body)
+        for _ in range(chance.randint(1, 6)):
+            mutated[chance.randrange(len(mutated))] = chance.randrange(256)
+        raw = bytes(mutated)
+        try:
+            await call(raw, metadata=sign(raw, key_id=ingest.key_id, secret=ingest.secret))
+        except grpc.aio.AioRpcError as error:
+            codes.add(error.code())
+    # ALREADY_EXISTS: the request id survived, and the gallery did not
+    assert codes <= {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.ALREADY_EXISTS}
