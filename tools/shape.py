@@ -14,6 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 300
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "base", "misc"}
+GRPC_IMPORT = re.compile(r"^\s*(?:import|from) grpc\b", re.MULTILINE)
+GRPC_ROLES = re.compile(r"(servicer(_\w+)?|peers|mount|__main__)\.py$")
 GENERATED = re.compile(r"_pb2(_grpc)?\.pyi?$")
 # Spelled in pieces, so that this file does not find itself.
 FORBIDDEN_TEXT = re.compile(
@@ -49,6 +51,8 @@ def findings(path: Path) -> Iterator[str]:
     lines = text.count("\n")
     if lines > MAX_LINES:
         yield f"{path}: {lines} lines, at most {MAX_LINES}: split it by duty"
+    if path.parts[0] == "services" and GRPC_IMPORT.search(text) and not GRPC_ROLES.fullmatch(path.name):
+        yield f"{path}: imports grpc; calls belong in servicer*, peers and mount"
     if path.stem in VAGUE_NAMES:
         yield f"{path}: a vague name; name the file by its role"
 
