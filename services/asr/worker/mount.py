@@ -69,7 +69,7 @@ class AsrWorker:
         self._on_serving = on_serving
         self._settings = settings
         self._common = common
-        self._engine: Engine = engine or FasterWhisper(settings)
+        self._engine: Engine = engine or _engine(settings)
         self._summarizer: Summarizer | None = None
         self._channel: grpc.aio.Channel | None = None
         self._worker: Worker | None = None
@@ -109,6 +109,15 @@ class AsrWorker:
             await self._summarizer.close()
         if self._channel is not None:
             await self._channel.close()
+
+
+def _engine(settings: AsrWorkerSettings) -> Engine:
+    if not settings.remote_engine.url:
+        return FasterWhisper(settings)
+    # its client takes long to import
+    from services.asr.worker.remote_engine import RemoteEngine
+
+    return RemoteEngine(settings.remote_engine, language=settings.language, prompt=settings.initial_prompt)
 
 
 def _llm_topics(settings: LlmSettings) -> LlmTopics:

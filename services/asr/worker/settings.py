@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from services.asr.worker.engine_settings import RemoteEngineSettings
 from services.asr.worker.llm_settings import LlmSettings
 
 
@@ -51,4 +52,7 @@ class AsrWorkerSettings(BaseSettings):
     debug_record: bool = Field(default=True, description="Keep what each stage did in the object store.")
     llm: LlmSettings = Field(
         default_factory=LlmSettings, description="The language model that finds topics, by FRONTROW_LLM_..."
+    )
+    remote_engine: RemoteEngineSettings = Field(
+        default_factory=RemoteEngineSettings, description="A speech server, by FRONTROW_ASR_ENGINE_..."
     )
