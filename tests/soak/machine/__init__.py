@@ -1,0 +1,24 @@
+"""A state machine that drives the real task service and holds it against the model."""
+
+from __future__ import annotations
+
+from tests.soak.machine.faults import FaultRules
+from tests.soak.machine.people import PeopleRules
+from tests.soak.machine.races import RaceRules
+from tests.soak.machine.worker import WorkerRules
+from tests.soak.rig import Rig
+
+__all__ = ["QueueMachine", "machine_on"]
+
+
+class QueueMachine(PeopleRules, WorkerRules, FaultRules, RaceRules):
+    """All rules together."""
+
+
+def machine_on(on: Rig) -> type[QueueMachine]:
+    """Return the machine that drives this rig."""
+
+    class Machine(QueueMachine):
+        rig = on
+
+    return Machine

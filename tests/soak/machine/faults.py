@@ -1,0 +1,76 @@
+"""What goes wrong: time passes, nobody listens, processes die, connections break; and the last look."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from tests.soak.machine.core import TYPES, Core, finish_item, servers, workers
+from tests.soak.model import LEASES, STEP, TERMINAL, End, Run
+
+
+class FaultRules(Core):
+    """Rules of time and of crashes."""
+
+    def _listen(self) -> None:
+        self.run(self.rig.step_clock(STEP))
+        self.model.advance(STEP)
+        self.run(self.rig.sweep())
+        self.model.sweep()
+
+    @rule(steps=st.integers(1, 8))
+    def time_passes(self, steps: int) -> None:
+        """Let time pass while a server listens and sweeps."""
+        for _ in range(steps):
+            self._listen()
+
+    @rule(steps=st.integers(3, 15))
+    def outage(self, steps: int) -> None:
+        """Let time pass while nobody could beat: afterwards nothing may be taken back at once."""
+        self.run(self.rig.step_clock(STEP * steps))
+        self.model.advance(STEP * steps)
+
+    @rule()
+    def sweep(self) -> None:
+        self.run(self.rig.sweep())
+        self.model.sweep()
+
+    @rule()
+    def sweeper_starts_anew(self) -> None:
+        self.run(self.rig.restart_sweeper())
+        self.model.listen_anew()
+
+    @rule(worker=workers)
+    def worker_crashes(self, worker: int) -> None:
+        """Forget all that the worker held; its successor has another id."""
+        self.held[worker] = []
+        self.workers[worker] += "'"
+
+    @rule(server=servers, dice=st.integers(0, 4))
+    def server_restarts(self, server: int, dice: int) -> None:
+        if dice == 0:
+            self.run(self.rig.restart(server))
+
+    @rule(dice=st.integers(0, 1))
+    def connections_break(self, dice: int) -> None:
+        """Terminate every connection to the database; the next calls mend that by themselves."""
+        if dice == 0:
+            self.run(self.rig.cut())
+
+    def teardown(self) -> None:
+        """Let everything come to an end: whatever happened, each task can still be brought there."""
+        for _ in range(max(LEASES.values()) // STEP * 2 + 2):
+            self._listen()
+        while True:
+            response = self.call(lambda: self.client(0).claim(TYPES, 100, worker=self.workers[0]))
+            self.handed_out(0, response.tasks, lost=False)
+            if not response.tasks:
+                break
+            items = [(Run(UUID(task.id), task.version), End("completed")) for task in response.tasks]
+            expected = [self.model.finish(run, end) for run, end in items]
+            assert self.call(lambda: self.client(1).finish(*[finish_item(*i) for i in items])) == expected
+        self.database_is_as_the_model_says()
+        left = [task for task in self.model.tasks.values() if task.status not in TERMINAL]
+        assert not left, f"never ended: {left}"

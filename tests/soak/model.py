@@ -1,0 +1,286 @@
+"""What the queue must do, in plain Python: one dict of tasks, one clock, no concurrency (domain.md 1).
+
+Times are in virtual seconds: real ones plus every step of the clock taken so far. Steps are multiples of
+100 s and all limits lie between two of them, so that the real seconds a check takes decide nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+STEP = 100
+LEASES = {"quick": 650, "slow": 1_250}
+STALLS = {"quick": 2_050, "slow": 1_650}
+LOST_CLAIM = 150
+LONGEST_GAP = 250
+BACKOFF = 40
+"""Ceiling of every pause after a failure: over by the next step of the clock, whatever was drawn."""
+
+TERMINAL = frozenset({"completed", "failed", "cancelled"})
+Lost = Literal["STALE", "STALLED"]
+
+
+class Run(NamedTuple):
+    """One claim of a task: what a worker names in each of its writes."""
+
+    task_id: UUID
+    version: int
+
+
+class Policy(NamedTuple):
+    """What a person set for a type; limit 0: none."""
+
+    paused: bool
+    limit: int
+
+
+class Record(NamedTuple):
+    """What is kept of a run that ended. `said` is the worker's own word, None when the server ended it."""
+
+    worker: str
+    said: str | None
+    outcome: str
+    reason: str
+
+
+@dataclass
+class End:
+    """How a worker ends a run."""
+
+    said: Literal["completed", "failed", "released"]
+    progress: int | None = None
+    message: str = ""
+    retryable: bool = False
+    pause: int = 0
+    ext: int | None = None
+
+
+@dataclass
+class ModelTask:
+    """A task as it must stand in the database."""
+
+    task_id: UUID
+    type: str
+    max_attempts: int
+    priority: int
+    order: tuple[int, int]
+    status: str = "pending"
+    version: int = 0
+    attempts: int = 0
+    progress: int = 0
+    worker: str | None = None
+    started: float = 0
+    heard: float = 0
+    rose: float = 0
+    absent: int = 0
+    cancel_requested: bool = False
+    reason: str = ""
+    message: str = ""
+    ext: int | None = None
+    urls: dict[str, str] = field(default_factory=dict)
+    due: tuple[float, float] | None = None
+    """While it may not be claimed: the earliest and the latest time at which that ends."""
+    records: dict[int, Record] = field(default_factory=dict)
+
+    @property
+    def run(self) -> Run | None:
+        """The live run, if there is one."""
+        return Run(self.task_id, self.version) if self.worker is not None else None
+
+
+class Model:
+    """The queue. Every method changes it as the service must, and returns what the service must answer."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.tasks: dict[UUID, ModelTask] = {}
+        self._sequence = itertools.count()
+        self.policies: dict[str, Policy] = {}
+        self.listened_since = 0.0
+        self.listened_last: float | None = None
+
+    def create(self, wanted: Iterable[tuple[UUID, str, int, int, int]]) -> None:
+        """Add tasks of one statement: (id, type, max_attempts, priority, pause)."""
+        place = next(self._sequence)
+        for task_id, task_type, max_attempts, priority, pause in wanted:
+            due = (self.now + pause, self.now + pause) if pause else None
+            order = (-priority, place)
+            self.tasks[task_id] = ModelTask(task_id, task_type, max_attempts, priority, order, due=due)
+
+    def live(self, run: Run) -> ModelTask | None:
+        """Return the task while this run of it is live."""
+        task = self.tasks.get(run.task_id)
+        return task if task is not None and task.run == run else None
+
+    def claimable(self, types: Sequence[str]) -> list[ModelTask]:
+        """Return what is due, in order; without what may or may not be due, and whatever the policies say."""
+        ready = [task for task in self.tasks.values() if task.status == "pending" and task.type in types]
+        return sorted((task for task in ready if task.due is None), key=_place)
+
+    def perhaps_claimable(self, types: Sequence[str]) -> list[ModelTask]:
+        """Return what is due if the draw of its pause was a short one."""
+        ready = [task for task in self.tasks.values() if task.status == "pending" and task.type in types]
+        return [task for task in ready if task.due is not None and task.due[0] <= self.now]
+
+    def running(self, task_type: str) -> int:
+        """Return how many runs of a type are live."""
+        return sum(task.worker is not None for task in self.tasks.values() if task.type == task_type)
+
+    def let_through(self, due: Iterable[ModelTask], count: int) -> list[ModelTask]:
+        """Return the first `count` of what is due, in order, as pauses and limits let them through."""
+        rooms: dict[str, float] = {}
+        for task_type, policy in self.policies.items():
+            free = max(0, policy.limit - self.running(task_type)) if policy.limit else math.inf
+            rooms[task_type] = 0 if policy.paused else free
+        chosen: list[ModelTask] = []
+        for task in sorted(due, key=_place):
+            room = rooms.get(task.type, math.inf)
+            if room > 0 and len(chosen) < count:
+                rooms[task.type] = room - 1
+                chosen.append(task)
+        return chosen
+
+    def claim(self, task: ModelTask, worker: str) -> None:
+        """Hand a pending task to a worker."""
+        task.status, task.version, task.attempts = "processing", task.version + 1, task.attempts + 1
+        task.worker, task.absent, task.due = worker, 0, None
+        task.started = task.heard = task.rose = self.now
+        task.progress, task.message, task.reason, task.ext = 0, "", "", None
+
+    def beat(self, worker: str, named: Sequence[tuple[Run, int | None]]) -> list[tuple[str, bool]]:
+        """Renew what is live; give back what the worker did not name twice. Returns (outcome, cancel)."""
+        answers = []
+        for run, progress in named:
+            task = self.live(run)
+            if task is None:
+                answers.append(("LEASE_LOST" if run.task_id in self.tasks else "NOT_FOUND", False))
+                continue
+            task.heard, task.absent = self.now, 0
+            if progress is not None and progress > task.progress:
+                task.progress, task.rose = progress, self.now
+            answers.append(("RENEWED", task.cancel_requested))
+        runs = {run for run, _ in named}
+        for task in self.tasks.values():
+            if task.worker == worker and task.run not in runs and self.now - task.started > LOST_CLAIM:
+                task.absent += 1
+                if task.absent >= 2:
+                    self.give_back(task)
+        return answers
+
+    def give_back(self, task: ModelTask) -> None:
+        """End a run whose worker never heard of it, uncharged."""
+        self._end(task, End("released"), said=None, reason="REPLY_LOST")
+
+    def finish(self, run: Run, end: End) -> str:
+        """End a run by its worker's word; a repeat gets the first answer, any other late word LEASE_LOST."""
+        task = self.live(run)
+        if task is not None:
+            reason = {"completed": "", "failed": "RETRY", "released": "RELEASED"}[end.said]
+            return self._end(task, end, said=end.said, reason=reason)
+        if run.task_id not in self.tasks:
+            return "NOT_FOUND"
+        record = self.tasks[run.task_id].records.get(run.version)
+        return record.outcome if record is not None and record.said == end.said else "LEASE_LOST"
+
+    def _end(self, task: ModelTask, end: End, *, said: str | None, reason: str) -> str:
+        again = end.said == "released" or (end.retryable and task.attempts < task.max_attempts)
+        status = "completed" if end.said == "completed" else "pending" if again else "failed"
+        if task.cancel_requested:
+            status = "cancelled"
+        outcome = {"completed": "APPLIED", "pending": "REQUEUED", "failed": "FAILED"}.get(status, "CANCELLED")
+        assert task.worker is not None
+        task.reason = {"completed": "", "pending": reason, "failed": "FAILED"}.get(status, "CANCELLED")
+        # The server's own ends keep their reason, whatever became of the task.
+        task.records[task.version] = Record(task.worker, said, outcome, task.reason if said else reason)
+        if status == "pending":
+            task.progress = 0
+            if end.said == "released":
+                task.attempts -= 1
+                task.due = (self.now + end.pause, self.now + end.pause) if end.pause else None
+            else:
+                task.due = (self.now, self.now + BACKOFF)
+        elif status == "completed":
+            task.progress = max(task.progress, 100 if end.progress is None else end.progress)
+            task.ext = end.ext
+        else:
+            task.progress = max(task.progress, end.progress or 0)
+        task.message = end.message
+        task.status, task.version, task.worker = status, task.version + 1, None
+        return outcome
+
+    def lose(self, task: ModelTask, why: Lost) -> str:
+        """End a run of which nobody has heard, or which is stuck."""
+        assert task.worker is not None
+        gone = task.attempts >= task.max_attempts
+        status = "cancelled" if task.cancel_requested else "failed" if gone else "pending"
+        task.records[task.version] = Record(
+            task.worker, None, {"pending": "REQUEUED"}.get(status, status.upper()), why
+        )
+        task.reason = {"pending": why, "failed": "ABANDONED"}.get(status, "CANCELLED")
+        if status == "pending":
+            task.progress = 0
+        task.status, task.version, task.worker = status, task.version + 1, None
+        task.message = "lost"
+        return status
+
+    def requeue(self, task_type: str, older_than: float) -> tuple[int, int]:
+        """Take back silent runs of a type; returns how many are pending and how many failed."""
+        silent = [
+            task
+            for task in self.tasks.values()
+            if task.type == task_type and task.worker is not None and self.now - task.heard > older_than
+        ]
+        ends = [self.lose(task, "STALE") for task in silent]
+        return ends.count("pending"), ends.count("failed")
+
+    def listen_anew(self) -> None:
+        """Begin to listen: a server that just started has heard nobody yet."""
+        self.listened_since, self.listened_last = self.now, None
+
+    def sweep(self) -> None:
+        """Take back lost and stuck runs of the types for which the sweeper listened a whole lease."""
+        if self.listened_last is not None and self.now - self.listened_last > LONGEST_GAP:
+            self.listened_since = self.now
+        self.listened_last = self.now
+        for task in self.tasks.values():
+            if task.worker is None or self.now - self.listened_since < LEASES[task.type]:
+                continue
+            if self.now - task.heard > LEASES[task.type]:
+                self.lose(task, "STALE")
+            elif self.now - task.rose > STALLS[task.type]:
+                self.lose(task, "STALLED")
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass; pauses that are over for certain end."""
+        self.now += seconds
+        for task in self.tasks.values():
+            if task.due is not None and task.due[1] <= self.now:
+                task.due = None
+
+    def cancel(self, task: ModelTask) -> bool:
+        """Cancel; returns False when the task is over."""
+        if task.status in TERMINAL:
+            return False
+        if task.status == "pending":
+            task.status, task.version, task.reason, task.due = "cancelled", task.version + 1, "CANCELLED", None
+        task.cancel_requested = True
+        return True
+
+    def retry(self, task: ModelTask) -> bool:
+        """Put a failed or cancelled task back; returns False for any other."""
+        if task.status not in {"failed", "cancelled"}:
+            return False
+        task.status, task.version, task.attempts, task.progress = "pending", task.version + 1, 0, 0
+        task.reason, task.message, task.ext, task.urls, task.due = "", "", None, {}, None
+        task.cancel_requested = False
+        task.order = (-task.priority, next(self._sequence))
+        return True
+
+
+def _place(task: ModelTask) -> tuple[tuple[int, int], UUID]:
+    return task.order, task.task_id
