@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2
 
-from services.ingest.intake import Found, IntakeChecks
+from services.ingest.peers import Found, IntakeChecks
 
 Layer = ingest_service_pb2.ExplainedLayer
 PASSES = ingest_service_pb2.LAYER_VERDICT_PASSES

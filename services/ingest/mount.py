@@ -20,12 +20,12 @@ from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from libs.common.tasks import TaskPeer
 from services.ingest.budget import KeyBudgets
-from services.ingest.intake import IntakeChecks
 from services.ingest.loops.purge_nonces import NoncePurge
 from services.ingest.metrics import IngestMetrics
 from services.ingest.models import outbox
 from services.ingest.parts import Parts
-from services.ingest.peers import TaskRefusals
+from services.ingest.peers import IntakeChecks
+from services.ingest.refusals import TaskRefusals
 from services.ingest.repository_follow import JobFollowSource
 from services.ingest.sealing import Sealer
 from services.ingest.servicer import IngestServicer

@@ -9,8 +9,8 @@ from frontrow.ingest.v1 import ingest_service_pb2_grpc
 
 from libs.common.db import Database
 from services.ingest.budget import KeyBudgets
-from services.ingest.intake import IntakeChecks
 from services.ingest.metrics import IngestMetrics
+from services.ingest.peers import IntakeChecks
 from services.ingest.sealing import Sealer
 
 

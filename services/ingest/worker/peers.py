@@ -16,7 +16,7 @@ from frontrow.review.v1 import intake_service_pb2, intake_service_pb2_grpc, medi
 from frontrow.worker import Infrastructure, Run
 
 from libs.common.client import error_info
-from services.ingest.intake import CALL_SECONDS, Found, IntakeChecks, runway_texts, street_texts
+from services.ingest.peers import CALL_SECONDS, Found, IntakeChecks, runway_texts, street_texts
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_work_service_
 from frontrow.review.v1 import intake_service_pb2
 from frontrow.worker import Completed, Failed, Outcome, Released, Run
 
-from services.ingest.intake import Found
+from services.ingest.peers import Found
 from services.ingest.worker.images import GalleryImages, Gathered, Job
 from services.ingest.worker.peers import IngestPeer, IntakePeer, PeerRefused, conflict_of
 from services.ingest.worker.problems import ImageProblem
