@@ -10,8 +10,8 @@ import structlog
 
 from services.task.coalesce import Coalescer
 from services.task.lane import Lane
-from services.task.repository_beat import Beat, Beaten, beat, give_back_absent, known
-from services.task.repository_end import Ended
+from services.task.repository_beat import Beat, Beaten, beat, count_absent, known
+from services.task.repository_end import Backoff, Ended, Ending, end_runs, lock_policies
 
 log = structlog.get_logger(__name__)
 
@@ -57,15 +57,14 @@ class BeatDesk:
             renewed = await beat(connection, beats) if beats else []
             lost = [item.task_id for item, answer in zip(beats, renewed, strict=True) if answer is None]
             ids = await known(connection, lost) if lost else set()
-            ended = await give_back_absent(
+            absent = await count_absent(
                 connection,
                 workers,
                 [item.task_id for item in beats],
                 older_than_seconds=self._lost_claim_seconds,
             )
-        if ended:
-            log.info("task.claims_given_back", count=len(ended))
-            self._on_ended(ended)
+        if absent:
+            await self._give_back(absent)
         rose = [
             item.task_id
             for item, answer in zip(beats, renewed, strict=True)
@@ -78,6 +77,15 @@ class BeatDesk:
             for item, answer in zip(beats, renewed, strict=True)
         ]
         return _apart(answers, calls)
+
+    async def _give_back(self, absent: Sequence[Ending]) -> None:
+        """Release runs, uncharged, in a transaction of its own: it locks policies before any task."""
+        async with self._lane.transaction() as connection:
+            await lock_policies(connection, task_ids=[ending.task_id for ending in absent])
+            ended = (await end_runs(connection, absent, Backoff(0, 0))).ended
+        if ended:
+            log.info("task.claims_given_back", count=len(ended))
+            self._on_ended(ended)
 
 
 def _apart(answers: Sequence[BeatAnswer], calls: Sequence[BeatCall]) -> list[list[BeatAnswer]]:

@@ -25,6 +25,11 @@ class TypeLimits:
         """Return what a person set for a type; all defaults when nobody did."""
         return self._policies.get(task_type, _NO_POLICY)
 
+    @property
+    def several_policies(self) -> bool:
+        """Whether a transaction can meet two rows of policies, which it must then lock in one order."""
+        return len(self._policies) > 1
+
     def is_limited(self, task_type: str) -> bool:
         """Tell whether the end of a run of this type makes room for another."""
         return self.policy(task_type).concurrency_limit > 0

@@ -78,7 +78,7 @@ class _Context:
     def _open_desks(self) -> None:
         settings, signals = self.settings, self.signals
         backoff = Backoff(settings.retry_base_seconds, settings.retry_longest_seconds)
-        self.work = WorkDesk(self.lanes["work"], backoff, signals.worked)
+        self.work = WorkDesk(self.lanes["work"], self.limits, backoff, signals.worked)
         self.beats = BeatDesk(
             self.lanes["beat"],
             lost_claim_seconds=settings.lost_claim_seconds,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from services.task import statements
 from services.task.lane import Connection
-from services.task.repository_end import Backoff, Ended, Ending, end_runs
+from services.task.repository_end import Ending
 from services.task.states import End
 
 BEATS_ABSENT = 2
@@ -62,20 +62,17 @@ async def known(connection: Connection, task_ids: Sequence[UUID]) -> set[UUID]:
     return {row["id"] for row in await connection.fetch(statements.KNOWN_IDS, list(task_ids))}
 
 
-async def give_back_absent(
+async def count_absent(
     connection: Connection, workers: Sequence[str], named: Sequence[UUID], *, older_than_seconds: float
-) -> list[Ended]:
-    """Count runs their own worker did not name in this beat; release those absent twice in a row, uncharged.
+) -> list[Ending]:
+    """Count runs their own worker did not name in this beat; return how those absent twice in a row end.
 
     Precondition: claimed by one of `workers` more than `older_than_seconds` ago and not among `named`. The
     count is on the row, since a worker's beats reach different servers (domain.md 1.4).
     """
     rows = await connection.fetch(statements.COUNT_ABSENT, list(workers), list(named), older_than_seconds)
-    lost = [
+    return [
         Ending(row["id"], row["version"], End.RELEASED, reason="REPLY_LOST")
         for row in rows
         if row["absent_beats"] >= BEATS_ABSENT
     ]
-    if not lost:
-        return []
-    return (await end_runs(connection, lost, Backoff(0, 0))).ended

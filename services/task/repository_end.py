@@ -63,6 +63,21 @@ _ANSWERS: dict[str, Answer] = {
 }
 
 
+async def lock_policies(
+    connection: Connection, types: Sequence[str] = (), task_ids: Sequence[UUID] = ()
+) -> None:
+    """Lock the policies of these types and of these tasks' types, before the transaction changes any task.
+
+    Whatever may change tasks of several types that have policies calls it first: one order for all.
+    """
+    await connection.execute(statements.LOCK_POLICIES, sorted(set(types)), list(task_ids))
+
+
+async def lock_all_policies(connection: Connection) -> None:
+    """Lock every policy, for a sweep, which can't know what it will find."""
+    await connection.execute(statements.LOCK_ALL_POLICIES)
+
+
 async def end_runs(connection: Connection, endings: Sequence[Ending], backoff: Backoff) -> EndResult:
     """End each run that is live; answer for all.
 

@@ -29,7 +29,7 @@ from services.task.lane import Lane
 from services.task.limits import TypeLimits
 from services.task.loops.workers import WorkerRegistry
 from services.task.repository_beat import Beat, Beaten
-from services.task.repository_end import end_older
+from services.task.repository_end import end_older, lock_policies
 from services.task.signals import Signals
 from services.task.states import Status
 from services.task.waiters import Waiter
@@ -161,6 +161,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
         response = pb.RequeueStaleTasksResponse()
         while True:
             async with self._upkeep.transaction() as connection:
+                await lock_policies(connection, [request.type])
                 ended = await end_older(connection, request.type, seconds=older_than, most=REQUEUE_BATCH)
             self._signals.ended(ended)
             response.requeued += sum(task.status == Status.PENDING for task in ended)

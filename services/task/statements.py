@@ -20,6 +20,16 @@ TASK_COLUMNS = (
 )
 _OF_T = ", ".join(f"t.{name}" for name in TASK_COLUMNS.split(", "))
 
+# $1 types, $2 ids of tasks whose types count, too. Claims, ends and sweeps change several policies and tasks
+# in one transaction: the policies come first, by type, or two of them wait for each other in a circle.
+LOCK_POLICIES = """
+SELECT FROM task.queue_policies
+WHERE type = ANY($1::text[]) OR type IN (SELECT t.type FROM task.tasks t WHERE t.id = ANY($2::uuid[]))
+ORDER BY type FOR UPDATE
+"""
+
+LOCK_ALL_POLICIES = "SELECT FROM task.queue_policies ORDER BY type FOR UPDATE"
+
 # $1 type, $2 how many, $3 the mark below which no fresh row is looked for, $4 the worker of each slot,
 # $5 whether to look at all returned rows. `room` is what pause and limit leave; the lock on the policy makes
 # claims of a limited type take turns over all servers. `edge` is the order of the last fresh row wanted:

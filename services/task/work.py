@@ -17,8 +17,9 @@ import structlog
 
 from services.task.coalesce import spoilt_by_an_item
 from services.task.lane import Connection, Lane
+from services.task.limits import TypeLimits
 from services.task.repository_claim import Claimed, Marks, claim
-from services.task.repository_end import Answer, Backoff, Ended, Ending, end_runs
+from services.task.repository_end import Answer, Backoff, Ended, Ending, end_runs, lock_policies
 from services.task.states import End
 from services.task.waiters import Types, Waiter, WaitRoom, by_types, slots_of
 
@@ -56,9 +57,11 @@ class WorkDesk:
     """
 
     def __init__(
-        self, lane: Lane, backoff: Backoff, on_change: Callable[[Sequence[Ended], Sequence[Claimed]], None]
-    ) -> None:
+        self, lane: Lane, limits: TypeLimits, backoff: Backoff,
+        on_change: Callable[[Sequence[Ended], Sequence[Claimed]], None],
+    ) -> None:  # fmt: skip
         self._lane = lane
+        self._limits = limits
         self._backoff = backoff
         self._on_change = on_change
         self._marks = Marks()
@@ -181,14 +184,18 @@ class WorkDesk:
     async def _flush(
         self, connection: Connection, endings: Sequence[Ending], waiters: Sequence[Waiter]
     ) -> _Flush:
+        groups = by_types(waiters)
+        if self._limits.several_policies:
+            wanted = [task_type for types in groups for task_type in types]
+            await lock_policies(connection, wanted, [ending.task_id for ending in endings])
         answers: list[Answer] = []
         ended: list[Ended] = []
         if endings:
             answers, ended = await end_runs(connection, endings, self._backoff)
         flush = _Flush(answers, ended, {}, {})
         room = MOST_SLOTS
-        for types, group in by_types(w for w in waiters if not w.delivery.done()).items():
-            slots = slots_of(group, room)
+        for types, group in groups.items():
+            slots = slots_of([waiter for waiter in group if not waiter.delivery.done()], room)
             if not slots:
                 continue
             rows = await claim(connection, types, [waiter.worker_id for waiter in slots], self._marks)

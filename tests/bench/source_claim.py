@@ -15,7 +15,9 @@ from typing import Any
 from libs.common.settings import DatabaseSettings
 from services.task import statements
 from services.task.lane import Lane
+from services.task.limits import TypeLimits
 from services.task.repository_end import Backoff
+from services.task.settings import TaskSettings
 from services.task.waiters import Waiter
 from services.task.work import WorkDesk
 from tests.bench import child
@@ -153,7 +155,7 @@ async def _run(
 
 async def _client(arguments: child.Arguments) -> dict[str, Any]:
     lane = Lane(DatabaseSettings(url=arguments["database_url"]), "bench")
-    desk = WorkDesk(lane, Backoff(0, 0), lambda ended, claimed: None)
+    desk = WorkDesk(lane, TypeLimits(TaskSettings()), Backoff(0, 0), lambda ended, claimed: None)
     counts: Counter[str] = Counter()
     busy = child.quiet(arguments)
 

@@ -10,7 +10,7 @@ from libs.common.loops import Periodic
 from services.task.lane import Lane
 from services.task.limits import TypeLimits
 from services.task.loops.patience import Patience
-from services.task.repository_end import Ended, end_lost
+from services.task.repository_end import Ended, end_lost, lock_all_policies
 from services.task.states import Status
 
 log = structlog.get_logger(__name__)
@@ -68,6 +68,8 @@ class Sweep:
         if not own and default is None:
             return 0
         async with self._lane.transaction() as connection:
+            if limits.several_policies:
+                await lock_all_policies(connection)
             ended = await end_lost(connection, own, default, unripe=unripe, most=MOST)
         if ended:
             given_back = sum(task.status == Status.PENDING for task in ended)
