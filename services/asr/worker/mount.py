@@ -13,10 +13,10 @@ from libs.common.client import connect
 from libs.common.objects import open_store
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.asr.worker import scratch
-from services.asr.worker.asr_peer import AsrPeer
 from services.asr.worker.engine import Engine, FasterWhisper
 from services.asr.worker.llm_settings import LlmSettings
 from services.asr.worker.llm_topics import LlmTopics
+from services.asr.worker.peers import AsrPeer
 from services.asr.worker.run import Transcriber
 from services.asr.worker.settings import AsrWorkerSettings
 from services.asr.worker.summaries import Summarizer

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from services.asr.worker.asr_peer import NotWanted, RunLost
+from services.asr.worker.peers import NotWanted, RunLost
 
 log = structlog.get_logger(__name__)
 

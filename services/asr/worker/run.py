@@ -13,11 +13,11 @@ from frontrow.worker import Completed, Failed, Infrastructure, Outcome, Released
 from libs.common.objects import ObjectMissing, ObjectStore, StoreUnavailable
 from services.asr.media.errors import MediaError, MediaInfrastructure
 from services.asr.states import CANCELLED_REASON
-from services.asr.worker.asr_peer import AsrPeer, AsrUnreachable, Begun, NotWanted, Result, RunLost
 from services.asr.worker.debug_record import DebugRecord
 from services.asr.worker.engine import Engine
 from services.asr.worker.model import NoEngine
 from services.asr.worker.paragraphs import paragraphs
+from services.asr.worker.peers import AsrPeer, AsrUnreachable, Begun, NotWanted, Result, RunLost
 from services.asr.worker.prepare import Prepared, prepare
 from services.asr.worker.progress import TRANSCRIBING_FROM, Progress
 from services.asr.worker.scratch import run_folder

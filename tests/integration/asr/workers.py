@@ -89,7 +89,7 @@ RUN_UNTIL_KILLED = """
 import asyncio, sys
 from pathlib import Path
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
-from services.asr.worker import asr_peer
+from services.asr.worker import peers
 from services.asr.worker.mount import AsrWorker, WorkerCommon
 from services.asr.worker.settings import AsrWorkerSettings
 
@@ -102,7 +102,7 @@ def hang(original):
         await asyncio.Event().wait()
     return then_hang
 
-setattr(asr_peer.AsrPeer, hang_after, hang(getattr(asr_peer.AsrPeer, hang_after)))
+setattr(peers.AsrPeer, hang_after, hang(getattr(peers.AsrPeer, hang_after)))
 common = WorkerCommon(TransportSettings(), PeerSettings(task_address=task, asr_address=asr),
                       StoreSettings(object_store=store))
 settings = AsrWorkerSettings(concurrency=1, model_cache=Path(models), scratch_dir=Path(scratch),

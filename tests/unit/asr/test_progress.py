@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from libs.common.testing import eventually
-from services.asr.worker.asr_peer import AsrUnreachable, RunLost
+from services.asr.worker.peers import AsrUnreachable, RunLost
 from services.asr.worker.progress import Progress
 from services.asr.worker.scratch import run_folder, sweep
 
