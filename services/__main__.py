@@ -82,6 +82,7 @@ async def _serve(process: ProcessSettings) -> int:
             await composition.stop()
         if keeper is not None:
             keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
         if postgres is not None:
             await postgres.stop()
         remove_state(process.data_dir)
@@ -112,7 +113,7 @@ async def _keep_running(postgres: EmbeddedPostgres) -> None:
         try:
             await postgres.start()
             log.info("postgres.restarted")
-        except PostgresUnavailable:
+        except Exception:  # whatever it was, it must be tried again
             log.exception("postgres.restart_failed")
             await asyncio.sleep(1)
 

@@ -68,9 +68,12 @@ class Composition:
         ended = await asyncio.gather(*(worker.stop() for worker in self._workers), return_exceptions=True)
         for outcome in ended:
             if isinstance(outcome, Exception):
-                log.error("worker.stop_failed", error=str(outcome))
+                log.error("worker.stop_failed", exc_info=outcome)
         for server in reversed(self._servers):
-            await server.stop(grace_seconds)
+            try:
+                await server.stop(grace_seconds)
+            except Exception:  # what the others and the database hold must be let go of all the same
+                log.exception("server.stop_failed", server=server.name)
 
     def _learn_address(self, name: str, bound: str, *, configured: str) -> None:
         """Let later mounts call the context where it really listens (a chosen port, loopback for 0.0.0.0)."""

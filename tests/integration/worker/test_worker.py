@@ -81,6 +81,8 @@ async def test_each_way_a_handler_ends_has_its_outcome(address: str, tasks: Task
             raise TaskFailed("by exception")
         if way == "breaks":
             raise RuntimeError("a defect")
+        if way == "returns nothing":
+            return None  # type: ignore[return-value]  # what an untyped handler may do
         if way == "releases":
             return Released(run_after_seconds=600)
         if way == "not json":
@@ -92,11 +94,12 @@ async def test_each_way_a_handler_ends_has_its_outcome(address: str, tasks: Task
         raise TaskFailed("later", retryable=True)
 
     ways = ["returns failed", "raises", "breaks", "releases", "not json", "too large", "nul", "retryable"]
+    ways.append("returns nothing")
     made = {way: (await tasks.create(kind, payload={"way": way}, max_attempts=2)).id for way in ways}
-    async with working(address, kind, handle, concurrency=8):
+    async with working(address, kind, handle, concurrency=9):
         for way in ("returns failed", "raises", "not json", "too large", "nul"):
             await reaches(tasks, made[way], "FAILED")
-        for way in ("breaks", "retryable"):
+        for way in ("breaks", "retryable", "returns nothing"):
             await eventually(lambda way=way: _attempt_failed(tasks, made[way]))  # type: ignore[misc]
         assert (await tasks.get(made["returns failed"])).error_message == "by value"
         assert (await tasks.get(made["raises"])).error_message == "by exception"

@@ -79,7 +79,7 @@ forged = (b'["d",[{"z":1}]]', b'["d",[{"t":1}]]', b'["d",[{"u":1}]]')
         "W" * 1_000_000,
         *(
             base64.urlsafe_b64encode(body).decode()
-            for body in (b"[1]", b'{"a":1}', b'["d",7]', b"\xff", *forged)
+            for body in (b"[1]", b'{"a":1}', b'["d",7]', b"\xff", b"[" * 3000, *forged)
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """Which addresses may be served and called without TLS, and that TLS works where it is configured."""
 
+import asyncio
 import datetime
 import ipaddress
 
@@ -10,6 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from libs.common import health_probe
 from libs.common.client import connect
 from libs.common.credentials import InsecureTransport, is_loopback
 from libs.common.settings import TransportSettings
@@ -60,7 +62,7 @@ async def test_half_of_a_key_pair_is_refused(tmp_path):
         TransportSettings(tls_cert=tmp_path / "a.pem")
 
 
-async def test_tls_is_used_where_it_is_configured(tmp_path):
+async def test_tls_is_used_where_it_is_configured(tmp_path, monkeypatch):
     certificate, key = _certificate(tmp_path)
     transport = TransportSettings(tls_cert=certificate, tls_key=key, tls_ca=certificate)
     server = Probe().server("127.0.0.1:0", transport=transport)
@@ -69,6 +71,9 @@ async def test_tls_is_used_where_it_is_configured(tmp_path):
     assert (await stub_on(channel).Ask(Request(text="x"), timeout=5)).text == "x"
     async with grpc.aio.insecure_channel(address) as plain:
         assert (await failure(stub_on(plain).Ask(Request(), timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
+    assert await asyncio.to_thread(health_probe.main, address) == 1
+    monkeypatch.setenv("FRONTROW_TLS_CA", str(certificate))
+    assert await asyncio.to_thread(health_probe.main, address) == 0
     await channel.close()
     await server.stop(grace_seconds=0)
 

@@ -64,16 +64,20 @@ class Dial:
             f"{self.address} is not on this machine: give credentials, or plaintext=True on purpose"
         )
 
+    def _options(self) -> list[tuple[str, int | str]]:
+        """Return the options; a machine's proxy for the web is not asked for the machine itself."""
+        return [*OPTIONS, ("grpc.enable_http_proxy", 0)] if is_loopback(self.address) else list(OPTIONS)
+
     def aio(self) -> grpc.aio.Channel:
         """Open a channel for the running event loop."""
         credentials = self._credentials()
         if credentials is None:
-            return grpc.aio.insecure_channel(self.address, options=OPTIONS)
-        return grpc.aio.secure_channel(self.address, credentials, options=OPTIONS)
+            return grpc.aio.insecure_channel(self.address, options=self._options())
+        return grpc.aio.secure_channel(self.address, credentials, options=self._options())
 
     def sync(self) -> grpc.Channel:
         """Open a channel that may be used from any thread."""
         credentials = self._credentials()
         if credentials is None:
-            return grpc.insecure_channel(self.address, options=OPTIONS)
-        return grpc.secure_channel(self.address, credentials, options=OPTIONS)
+            return grpc.insecure_channel(self.address, options=self._options())
+        return grpc.secure_channel(self.address, credentials, options=self._options())

@@ -127,6 +127,7 @@ class Dispatcher:
             self._claim_call = None
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("worker.call_broke", exc_info=error)
+            self._beats.claim_lost()
             self._pause(self._calls_down.failed())
         self.wake()
 

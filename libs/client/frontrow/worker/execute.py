@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from frontrow.task.v1 import work_pb2
-from frontrow.worker.outcomes import Completed, Failed, Infrastructure, Outcome, TaskFailed
+from frontrow.worker.outcomes import Completed, Failed, Infrastructure, Outcome, Released, TaskFailed
 from frontrow.worker.run import Run
 from google.protobuf import struct_pb2
 
@@ -25,11 +25,12 @@ class InfrastructureDown(Exception):
 async def outcome_of(handler: Handler, run: Run, *, timeout_seconds: float | None) -> Outcome:
     """Run `handler` and return how the run ended; only cancellation and InfrastructureDown pass through.
 
-    A handler that runs longer than `timeout_seconds` (None: no limit) fails, retryable.
+    A handler that runs longer than `timeout_seconds` (None: no limit) fails, retryable, and so does one that
+    returns no outcome.
     """
     try:
         async with asyncio.timeout(timeout_seconds) as limit:
-            return await handler(run)
+            outcome = await handler(run)
     except TaskFailed as failure:
         return Failed(failure.message, failure.retryable)
     except Infrastructure as failure:
@@ -42,6 +43,9 @@ async def outcome_of(handler: Handler, run: Run, *, timeout_seconds: float | Non
             )
         _log.warning("worker.handler_raised task_id=%s", run.task_id, exc_info=True)
         return Failed(f"{type(error).__name__}: {error}"[:MESSAGE_CHARACTERS], retryable=True)
+    if isinstance(outcome, Completed | Failed | Released):
+        return outcome
+    return Failed(f"the handler returned a {type(outcome).__name__}, which is no outcome", retryable=True)
 
 
 def finish_item(run: Run, outcome: Outcome) -> work_pb2.FinishItem:
