@@ -88,6 +88,9 @@ class TelemetrySettings(BaseSettings):
 
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
     otlp_endpoint: str | None = Field(default=None, description="OTLP/gRPC collector, as http://host:4317")
+    traces_per_second: float = Field(
+        default=10.0, ge=0, description="new traces recorded at most; what continues a recorded one always is"
+    )
     metric_interval_seconds: float = Field(default=15.0, gt=0, description="between two pushes of metrics")
 
 

@@ -58,15 +58,18 @@ class Telemetry:
 def configure(settings: TelemetrySettings, service_name: str) -> None:
     """Set up logs, traces and metrics of this process; called once, by `__main__`.
 
-    Without an OTLP endpoint nothing leaves the process, but spans still have ids, so that the log lines of
-    one call can be found together.
+    Without an OTLP endpoint nothing is recorded nor leaves the process, but spans still have ids, so that the
+    log lines of one call can be found together.
     """
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
 
+    from libs.common.sampling import sampler
+
     configure_logging(settings.log_level)
     resource = Resource.create({"service.name": service_name, "service.namespace": "frontrow"})
-    tracers = TracerProvider(resource=resource)
+    per_second = settings.traces_per_second if settings.otlp_endpoint else 0.0
+    tracers = TracerProvider(sampler(per_second), resource=resource)
     if settings.otlp_endpoint:
         metrics.set_meter_provider(_export(tracers, settings, settings.otlp_endpoint, resource))
     trace.set_tracer_provider(tracers)
@@ -78,7 +81,7 @@ def _export(
     """Send spans and metrics to a collector; imported here, so that a process without one starts sooner."""
     from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
@@ -88,7 +91,8 @@ def _export(
         OTLPMetricExporter(endpoint=endpoint, insecure=insecure),
         export_interval_millis=settings.metric_interval_seconds * 1000,
     )
-    return MeterProvider([reader], resource=resource)
+    # Exemplars would double the price of counting a call; logs name the trace of whatever went wrong.
+    return MeterProvider([reader], resource=resource, exemplar_filter=AlwaysOffExemplarFilter())
 
 
 def shut_down() -> None:

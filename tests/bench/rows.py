@@ -44,10 +44,17 @@ class Rows:
     async def pending(self, task_type: str, count: int) -> None:
         """Add tasks that wait."""
         await self._insert(_PENDING, task_type, count)
+        await self._count("pending", task_type, count)
 
     async def finished(self, task_type: str, count: int) -> None:
         """Add tasks that were completed, with the records of their runs."""
         await self._insert(_FINISHED, task_type, count)
+        await self._count("completed", task_type, count)
+
+    async def _count(self, level: str, task_type: str, count: int) -> None:
+        await self._connection.execute(
+            f"INSERT INTO task.queue_deltas (type, {level}) VALUES ($1, $2)", task_type, count
+        )
 
     async def _insert(self, statement: str, task_type: str, count: int) -> None:
         base = await self._connection.fetchval("SELECT now() - make_interval(secs => $1)", self._age_seconds)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -32,26 +31,31 @@ class Shape(enum.Enum):
         return self in {Shape.UNARY_STREAM, Shape.STREAM_STREAM}
 
 
-@dataclass
+@dataclass(slots=True)
 class ServedCall:
     """Carry what the steps need to know about the call they surround.
 
-    `method` is the full name, `/package.Service/Method`. `code` is what the client is told; the error step
-    sets it, the telemetry step reads it.
+    `method` is the full name, `/package.Service/Method`; `request` is the message, or the stream of messages,
+    as it came. `code` is what the client is told; the error step sets it, the telemetry step reads it.
     """
 
     method: str
     shape: Shape
     context: ServicerContext
-    code: grpc.StatusCode = field(default=grpc.StatusCode.OK)
+    request: Any = None
+    code: grpc.StatusCode = grpc.StatusCode.OK
+    _metadata: dict[str, str | bytes] | None = field(default=None, repr=False)
 
     def metadata(self, key: str) -> str | None:
         """Return the first value of a metadata key of the request, None when absent."""
-        for name, value in self.context.invocation_metadata() or ():
-            if name == key:
-                return value if isinstance(value, str) else value.decode("latin-1")
-        return None
+        if self._metadata is None:
+            self._metadata = dict(reversed(tuple(self.context.invocation_metadata() or ())))
+        value = self._metadata.get(key)
+        return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
-Step = Callable[[ServedCall], AbstractAsyncContextManager[None]]
-"""One concern around a handler: entered before it, left after it, seeing what it raised."""
+Serve = Callable[[ServedCall], Awaitable[Any]]
+"""Serve a call to its end; what it returns is the answer of a unary method."""
+
+Step = Callable[[Serve], Serve]
+"""One concern around a handler: given what follows, return what surrounds it. Applied once a method."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 from urllib.parse import quote, unquote
 
 import structlog
 
-from libs.common.interceptors.call import ServedCall
+from libs.common.interceptors.call import Serve, ServedCall
 
 ACTOR_KEY = "x-frontrow-actor"
 MAX_ACTOR_LENGTH = 200
@@ -40,16 +41,25 @@ def encode_actor(actor: str) -> str:
 
 def decode_actor(value: str | None) -> str:
     """Read a name from metadata: control characters dropped, at most 200 characters."""
-    text = unquote(value or "", errors="replace")
+    if not value:
+        return ""
+    text = unquote(value, errors="replace")
     return "".join(character for character in text if character.isprintable())[:MAX_ACTOR_LENGTH].strip()
 
 
-@asynccontextmanager
-async def identified(call: ServedCall) -> AsyncIterator[None]:
-    """Set the actor and the log context for the call."""
-    actor = decode_actor(call.metadata(ACTOR_KEY))
-    with (
-        acting_as(actor),
-        structlog.contextvars.bound_contextvars(method=call.method, **({"actor": actor} if actor else {})),
-    ):
-        yield
+def identified(proceed: Serve) -> Serve:
+    """Set the actor and the log context for each call."""
+
+    async def serve(call: ServedCall) -> Any:
+        actor = decode_actor(call.metadata(ACTOR_KEY))
+        acting = _actor.set(actor)
+        # Not `bound_contextvars`: it copies the whole context.
+        fields = {"method": call.method, "actor": actor} if actor else {"method": call.method}
+        bound = structlog.contextvars.bind_contextvars(**fields)
+        try:
+            return await proceed(call)
+        finally:
+            structlog.contextvars.reset_contextvars(**bound)
+            _actor.reset(acting)
+
+    return serve

@@ -7,8 +7,7 @@ the call: an abort inside the handler would answer the client before the rollbac
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
 
 import grpc
 import structlog
@@ -18,7 +17,7 @@ from grpc_status import rpc_status
 from libs.common import ids, statuses
 from libs.common.errors import DomainError
 from libs.common.interceptors import failures
-from libs.common.interceptors.call import ServedCall, Step
+from libs.common.interceptors.call import Serve, ServedCall, Step
 
 log = structlog.get_logger(__name__)
 
@@ -28,32 +27,30 @@ _CLOCK_MARGIN_SECONDS = 0.05
 def mapping(domain: str) -> Step:
     """Return the step for a server whose ErrorInfo domain is `domain` (`frontrow.task`)."""
 
-    def step(call: ServedCall) -> AbstractAsyncContextManager[None]:
-        return _mapped(call, domain)
+    def step(proceed: Serve) -> Serve:
+        async def serve(call: ServedCall) -> Any:
+            try:
+                return await proceed(call)
+            except grpc.aio.AbortError:
+                call.code = call.context.code() or grpc.StatusCode.UNKNOWN
+                raise
+            except asyncio.CancelledError as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling() > 0:
+                    call.code = _code_of_cancellation(call)
+                    raise  # gRPC's own: the client went away, its deadline passed, or the server stops
+                await _abort(call, _internal(call, error))
+            except Exception as error:  # noqa: BLE001  # the outermost boundary: nothing may pass it unmapped
+                refusal = failures.as_domain_error(error)
+                if refusal is None:
+                    await _abort(call, _internal(call, error))
+                else:
+                    _note(call, refusal, error)
+                    await _abort(call, statuses.to_status(refusal, domain))
+
+        return serve
 
     return step
-
-
-@asynccontextmanager
-async def _mapped(call: ServedCall, domain: str) -> AsyncIterator[None]:
-    try:
-        yield
-    except grpc.aio.AbortError:
-        call.code = call.context.code() or grpc.StatusCode.UNKNOWN
-        raise
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling() > 0:
-            call.code = _code_of_cancellation(call)
-            raise  # gRPC's own: the client went away, its deadline passed, or the server stops
-        await _abort(call, _internal(call, error))
-    except Exception as error:  # noqa: BLE001  # the outermost boundary: nothing may pass it unmapped
-        refusal = failures.as_domain_error(error)
-        if refusal is None:
-            await _abort(call, _internal(call, error))
-        else:
-            _note(call, refusal, error)
-            await _abort(call, statuses.to_status(refusal, domain))
 
 
 def _code_of_cancellation(call: ServedCall) -> grpc.StatusCode:

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from typing import Any
 
-from libs.common.interceptors.call import ServedCall
+from libs.common.interceptors.call import Serve, ServedCall
 
 
 class InFlight:
@@ -25,18 +24,21 @@ class InFlight:
         """Return the full names of the methods that run now, one a call."""
         return sorted(self._methods.values())
 
-    @asynccontextmanager
-    async def tracked(self, call: ServedCall) -> AsyncIterator[None]:
-        """Count the call while it lasts, what runs after its answer included."""
-        key = id(call)
-        self._methods[key] = call.method
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            del self._methods[key]
-            if not self._methods:
-                self._idle.set()
+    def tracked(self, proceed: Serve) -> Serve:
+        """Count each call while it lasts, what runs after its answer included."""
+
+        async def serve(call: ServedCall) -> Any:
+            key = id(call)
+            self._methods[key] = call.method
+            self._idle.clear()
+            try:
+                return await proceed(call)
+            finally:
+                del self._methods[key]
+                if not self._methods:
+                    self._idle.set()
+
+        return serve
 
     async def drained(self, timeout_seconds: float) -> bool:
         """Wait until nothing runs; tell whether that came to pass in time."""

@@ -1,7 +1,8 @@
 """Put every step around every handler: the one gRPC interceptor of a server.
 
-The steps are async context managers, the same for all four shapes of a method, so each concern is written
-once. Request messages pass `raw.receive` and `validate.check` in front of the handler.
+A step wraps what follows it in a coroutine of its own, the same for all four shapes of a method, so each
+concern is written once. The steps are put together once a method: a call pays for the coroutines alone.
+Request messages pass `raw.receive` and `validate.check` in front of the handler.
 
 Streamed answers are written by a coroutine here rather than handed to gRPC as a generator: gRPC drops a
 generator without closing it when a client goes away, and the handler's `finally` would run at some later
@@ -11,12 +12,12 @@ garbage collection, after the database is closed.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from typing import Any, TypeAlias
 
 import grpc
 
-from libs.common.interceptors.call import ServedCall, ServicerContext, Shape, Step
+from libs.common.interceptors.call import Serve, ServedCall, ServicerContext, Shape, Step
 from libs.common.interceptors.raw import Received, receive, receiver
 from libs.common.interceptors.validate import RequestValidator
 
@@ -24,6 +25,7 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Continuation: TypeAlias = "Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]]"
 
 Behaviour = Callable[..., Any]
+Accept = Callable[[Any], Any]
 
 
 class Pipeline(grpc.aio.ServerInterceptor):
@@ -50,46 +52,24 @@ class Pipeline(grpc.aio.ServerInterceptor):
         shape = _shape_of(handler)
         behaviour = getattr(handler, shape.value)
         serialise = handler.response_serializer or _as_it_is
+        accept = self._accept_each if shape.request_streaming else self._accept_one
+        if shape.response_streaming:
+            serve = _streaming(behaviour, accept)
+        else:
+            serve = _answering(behaviour, accept, serialise)
+        for step in reversed(self._steps):
+            serve = step(serve)
 
-        async def unary(request: Any, context: ServicerContext) -> bytes:
-            return await self._serve_unary(ServedCall(method, shape, context), behaviour, request, serialise)
-
-        async def stream(request: Any, context: ServicerContext) -> None:
-            await self._serve_stream(ServedCall(method, shape, context), behaviour, request)
+        async def begin(request: Any, context: ServicerContext) -> Any:
+            return await serve(ServedCall(method, shape, context, request))
 
         make = getattr(grpc, f"{shape.value}_rpc_method_handler")
         made: Handler = make(
-            stream if shape.response_streaming else unary,
+            begin,
             request_deserializer=receiver(handler.request_deserializer),
             response_serializer=serialise if shape.response_streaming else _as_it_is,
         )
         return made
-
-    async def _serve_unary(
-        self, call: ServedCall, behaviour: Behaviour, request: Any, serialise: Callable[[Any], bytes]
-    ) -> bytes:
-        async with AsyncExitStack() as stack:
-            for step in self._steps:
-                await stack.enter_async_context(step(call))
-            # Serialised here: where gRPC does it, a wrong answer's error text would go to the client.
-            return serialise(await behaviour(self._accept(call, request), call.context))
-
-    async def _serve_stream(self, call: ServedCall, behaviour: Behaviour, request: Any) -> None:
-        async with AsyncExitStack() as stack:
-            for step in self._steps:
-                await stack.enter_async_context(step(call))
-            answers = behaviour(self._accept(call, request), call.context)
-            if not hasattr(answers, "__aiter__"):
-                await answers  # written with context.write
-                return
-            async with aclosing(answers):
-                async for answer in answers:
-                    await call.context.write(answer)
-
-    def _accept(self, call: ServedCall, request: Any) -> Any:
-        if call.shape.request_streaming:
-            return self._accept_each(request)
-        return self._accept_one(request)
 
     def _accept_one(self, received: Received) -> Any:
         message = receive(received)
@@ -99,6 +79,27 @@ class Pipeline(grpc.aio.ServerInterceptor):
     async def _accept_each(self, requests: AsyncIterator[Received]) -> AsyncIterator[Any]:
         async for received in requests:
             yield self._accept_one(received)
+
+
+def _answering(behaviour: Behaviour, accept: Accept, serialise: Callable[[Any], bytes]) -> Serve:
+    async def serve(call: ServedCall) -> bytes:
+        # Serialised here: where gRPC does it, a wrong answer's error text would go to the client.
+        return serialise(await behaviour(accept(call.request), call.context))
+
+    return serve
+
+
+def _streaming(behaviour: Behaviour, accept: Accept) -> Serve:
+    async def serve(call: ServedCall) -> None:
+        answers = behaviour(accept(call.request), call.context)
+        if not hasattr(answers, "__aiter__"):
+            await answers  # written with context.write
+            return
+        async with aclosing(answers):
+            async for answer in answers:
+                await call.context.write(answer)
+
+    return serve
 
 
 def _as_it_is(serialised: bytes) -> bytes:

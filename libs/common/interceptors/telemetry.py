@@ -7,18 +7,16 @@ closing the handler's generator, swallows a cancelled client call, and records n
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import cache
+from typing import Any
 
 import grpc
-import structlog
-from opentelemetry import propagate, trace
+from opentelemetry import context, propagate, trace
+from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
-from libs.common.interceptors.call import ServedCall, Step
+from libs.common.interceptors.call import Serve, ServedCall, Step
 from libs.common.telemetry import Telemetry
-
-log = structlog.get_logger(__name__)
 
 _OUR_FAULT = frozenset(
     {
@@ -35,12 +33,29 @@ _OUR_FAULT = frozenset(
 def observing(telemetry: Telemetry) -> Step:
     """Return the step that reports to `telemetry`."""
 
-    def step(call: ServedCall) -> AbstractAsyncContextManager[None]:
-        return _observed(call, telemetry)
+    def step(proceed: Serve) -> Serve:
+        async def serve(call: ServedCall) -> Any:
+            began = time.monotonic()
+            span = telemetry.tracer.start_span(
+                call.method.lstrip("/"),
+                context=_trace_of(call),
+                kind=SpanKind.SERVER,
+                attributes=method_attributes(call.method),
+            )
+            token = context.attach(trace.set_span_in_context(span))
+            try:
+                return await proceed(call)
+            finally:
+                context.detach(token)
+                close_span(span, call.code, is_error=call.code in _OUR_FAULT)
+                telemetry.record("server", call.method, call.code.name, time.monotonic() - began)
+
+        return serve
 
     return step
 
 
+@cache
 def method_attributes(method: str) -> dict[str, str]:
     """Return the attributes that name a method on a span."""
     service, _, name = method.lstrip("/").partition("/")
@@ -49,27 +64,18 @@ def method_attributes(method: str) -> dict[str, str]:
 
 def close_span(span: Span, code: grpc.StatusCode, *, is_error: bool) -> None:
     """Put the status code on a span and end it."""
-    span.set_attribute("rpc.grpc.status_code", code.value[0])
-    if is_error:
-        span.set_status(Status(StatusCode.ERROR, code.name))
+    if span.is_recording():
+        span.set_attribute("rpc.grpc.status_code", code.value[0])
+        if is_error:
+            span.set_status(Status(StatusCode.ERROR, code.name))
     span.end()
 
 
-@asynccontextmanager
-async def _observed(call: ServedCall, telemetry: Telemetry) -> AsyncIterator[None]:
-    began = time.monotonic()
+def _trace_of(call: ServedCall) -> Context:
+    """Return the trace that the caller's metadata names, or none."""
     carrier = {
-        name: value for name, value in call.context.invocation_metadata() or () if isinstance(value, str)
+        name: value
+        for name in propagate.get_global_textmap().fields
+        if (value := call.metadata(name)) is not None
     }
-    span = telemetry.tracer.start_span(
-        call.method.lstrip("/"),
-        context=propagate.extract(carrier),
-        kind=SpanKind.SERVER,
-        attributes=method_attributes(call.method),
-    )
-    try:
-        with trace.use_span(span, end_on_exit=False, record_exception=False, set_status_on_exception=False):
-            yield
-    finally:
-        close_span(span, call.code, is_error=call.code in _OUR_FAULT)
-        telemetry.record("server", call.method, call.code.name, time.monotonic() - began)
+    return propagate.extract(carrier, Context()) if carrier else Context()

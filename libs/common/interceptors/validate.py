@@ -8,7 +8,7 @@ import protovalidate
 from google.protobuf.message import Message
 
 from libs.common.errors import FieldViolation, InvalidArgument
-from libs.common.interceptors.text import fields_with_nul
+from libs.common.interceptors.text import fields_with_nul, has_nul
 
 
 class RequestValidator:
@@ -26,7 +26,7 @@ class RequestValidator:
         if not isinstance(message, Message):
             return
         violations: list[FieldViolation] = []
-        if b"\0" in raw:  # no text has a NUL when the bytes have none: the walk is rarely taken
+        if b"\0" in raw and has_nul(message):  # no text has a NUL when the bytes have none
             violations += [FieldViolation(path, "must not contain NUL") for path in fields_with_nul(message)]
         violations += [
             FieldViolation(_path(found), found.proto.message or found.proto.rule_id)
