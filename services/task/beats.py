@@ -58,10 +58,7 @@ class BeatDesk:
             lost = [item.task_id for item, answer in zip(beats, renewed, strict=True) if answer is None]
             ids = await known(connection, lost) if lost else set()
             absent = await count_absent(
-                connection,
-                workers,
-                [item.task_id for item in beats],
-                older_than_seconds=self._lost_claim_seconds,
+                connection, workers, beats, older_than_seconds=self._lost_claim_seconds
             )
         if absent:
             await self._give_back(absent)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from services.task import statements
 from services.task.lane import Connection
-from services.task.repository_end import Ending
+from services.task.repository_end import REPLY_LOST, Ending
 from services.task.states import End
 
 BEATS_ABSENT = 2
@@ -63,16 +63,18 @@ async def known(connection: Connection, task_ids: Sequence[UUID]) -> set[UUID]:
 
 
 async def count_absent(
-    connection: Connection, workers: Sequence[str], named: Sequence[UUID], *, older_than_seconds: float
+    connection: Connection, workers: Sequence[str], named: Sequence[Beat], *, older_than_seconds: float
 ) -> list[Ending]:
     """Count runs their own worker did not name in this beat; return how those absent twice in a row end.
 
     Precondition: claimed by one of `workers` more than `older_than_seconds` ago and not among `named`. The
-    count is on the row, since a worker's beats reach different servers (domain.md 1.4).
+    count is on the row, since a worker's beats reach different servers (domain.md 1.4). An older run of the
+    same task doesn't stand for the live one.
     """
-    rows = await connection.fetch(statements.COUNT_ABSENT, list(workers), list(named), older_than_seconds)
+    ids, versions = [given.task_id for given in named], [given.version for given in named]
+    rows = await connection.fetch(statements.COUNT_ABSENT, list(workers), ids, versions, older_than_seconds)
     return [
-        Ending(row["id"], row["version"], End.RELEASED, reason="REPLY_LOST")
+        Ending(row["id"], row["version"], End.RELEASED, reason=REPLY_LOST)
         for row in rows
         if row["absent_beats"] >= BEATS_ABSENT
     ]

@@ -14,6 +14,9 @@ from services.task import statements
 from services.task.lane import Connection
 from services.task.states import End
 
+REPLY_LOST = "REPLY_LOST"
+"""Why the server itself releases a run: its worker never heard of it. No worker's finish repeats that."""
+
 Answer = Literal["applied", "requeued", "failed", "cancelled", "lease_lost", "not_found"]
 
 
@@ -113,7 +116,7 @@ async def _answer_the_rest(
         index = left[row["n"] - 1]
         if not row["known"]:
             answers[index] = "not_found"
-        elif row["ended_as"] == endings[index].ended_as:
+        elif row["ended_as"] == endings[index].ended_as and row["reason"] != REPLY_LOST:
             answers[index] = row["outcome"]
         else:
             answers[index] = "lease_lost"

@@ -31,10 +31,10 @@ ORDER BY type FOR UPDATE
 LOCK_ALL_POLICIES = "SELECT FROM task.queue_policies ORDER BY type FOR UPDATE"
 
 # $1 type, $2 how many, $3 the mark below which no fresh row is looked for, $4 the worker of each slot,
-# $5 whether to look at all returned rows. `room` is what pause and limit leave; the lock on the policy makes
-# claims of a limited type take turns over all servers. `edge` is the order of the last fresh row wanted:
-# returned rows behind it must wait, so that no more rows are locked than taken (a locked row looks like none
-# to others).
+# $5 whether to look behind the edge, too. `room` is what pause and limit leave; the lock on the policy makes
+# claims of a limited type take turns over all servers. `edge` is the order of the last row wanted of both
+# kinds together, fresh and returned: what lies behind it must wait, so that the oldest are taken and no more
+# rows are locked than taken (a locked row looks like none to others).
 CLAIM = f"""
 WITH policy AS MATERIALIZED (
     SELECT paused, concurrency_limit, running FROM task.queue_policies WHERE type = $1 FOR UPDATE
@@ -44,9 +44,14 @@ WITH policy AS MATERIALIZED (
         ELSE $2::int8 END FROM policy), $2::int8) AS n
 ), edge AS MATERIALIZED (
     SELECT CASE WHEN NOT $5::bool AND EXISTS (SELECT FROM task.tasks WHERE type = $1 AND {RETURNED}) THEN (
-        SELECT max(f.claim_order) FROM (
-            SELECT claim_order FROM task.tasks WHERE type = $1 AND {FRESH} AND claim_order >= $3
-            ORDER BY claim_order, id LIMIT (SELECT n FROM room)) f
+        SELECT max(o.claim_order) FROM (
+            SELECT u.claim_order FROM (
+                (SELECT claim_order, id FROM task.tasks WHERE type = $1 AND {FRESH} AND claim_order >= $3
+                 ORDER BY claim_order, id LIMIT (SELECT n FROM room))
+                UNION ALL
+                (SELECT claim_order, id FROM task.tasks WHERE type = $1 AND {RETURNED}
+                 ORDER BY claim_order, id LIMIT (SELECT n FROM room))
+            ) u ORDER BY u.claim_order, u.id LIMIT (SELECT n FROM room)) o
         HAVING count(*) >= (SELECT n FROM room)) END AS at
 ), returned AS MATERIALIZED (
     SELECT id, claim_order FROM task.tasks
@@ -54,6 +59,7 @@ WITH policy AS MATERIALIZED (
     ORDER BY claim_order, id LIMIT (SELECT n FROM room) FOR UPDATE SKIP LOCKED
 ), fresh AS MATERIALIZED (
     SELECT id, claim_order FROM task.tasks WHERE type = $1 AND {FRESH} AND claim_order >= $3
+        AND claim_order <= coalesce((SELECT at FROM edge), 'infinity'::timestamptz)
     ORDER BY claim_order, id
     LIMIT (SELECT n FROM room) - (SELECT count(*) FROM returned) FOR UPDATE SKIP LOCKED
 ), picked AS MATERIALIZED (
@@ -129,7 +135,7 @@ ended AS (
     INSERT INTO task.task_runs (task_id, version, worker_id, started_at, ended_at, ended_as, outcome, reason)
     SELECT id, run, last_worker, started_at, now(), ended_as,
         CASE status WHEN 'completed' THEN 'applied' WHEN 'pending' THEN 'requeued' ELSE status END,
-        CASE WHEN ended_as = 'lost' THEN given_reason ELSE status_reason END
+        CASE WHEN ended_as = 'lost' OR given_reason = 'REPLY_LOST' THEN given_reason ELSE status_reason END
     FROM ended
 ), counted AS (
     INSERT INTO task.queue_deltas (type, pending, processing, completed, failed, cancelled, ended)
@@ -186,7 +192,7 @@ END_OLDER = _end(f"""
 
 # $1 ids, $2 versions: what is known of runs that a finish did not end.
 RUN_RECORDS = """
-SELECT g.n, t.id IS NOT NULL AS known, r.ended_as, r.outcome
+SELECT g.n, t.id IS NOT NULL AS known, r.ended_as, r.outcome, r.reason
 FROM unnest($1::uuid[], $2::int8[]) WITH ORDINALITY AS g(id, version, n)
 LEFT JOIN task.tasks t ON t.id = g.id
 LEFT JOIN task.task_runs r ON r.task_id = g.id AND r.version = g.version
@@ -214,12 +220,14 @@ RETURNING g.n, t.type, t.cancel_requested_at IS NOT NULL AS cancel_requested, no
 
 KNOWN_IDS = "SELECT id FROM task.tasks WHERE id = ANY($1::uuid[])"
 
-# $1 workers that beat, $2 ids they named, $3 age in seconds. SKIP LOCKED: a row being written is not lost.
+# $1 workers that beat, $2 ids and $3 versions they named, $4 age in seconds. SKIP LOCKED: a row that is being
+# written is not lost.
 COUNT_ABSENT = """
 WITH absent AS MATERIALIZED (
     SELECT id FROM task.tasks
     WHERE status = 'processing' AND claimed_by = ANY($1::text[])
-        AND started_at < now() - make_interval(secs => $3) AND NOT (id = ANY($2::uuid[]))
+        AND started_at < now() - make_interval(secs => $4)
+        AND (id, version) NOT IN (SELECT * FROM unnest($2::uuid[], $3::int8[]))
     ORDER BY id LIMIT 1000 FOR UPDATE SKIP LOCKED
 )
 UPDATE task.tasks t SET absent_beats = t.absent_beats + 1 FROM absent a WHERE t.id = a.id

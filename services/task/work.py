@@ -19,7 +19,15 @@ from services.task.coalesce import spoilt_by_an_item
 from services.task.lane import Connection, Lane
 from services.task.limits import TypeLimits
 from services.task.repository_claim import Claimed, Marks, claim
-from services.task.repository_end import Answer, Backoff, Ended, Ending, end_runs, lock_policies
+from services.task.repository_end import (
+    REPLY_LOST,
+    Answer,
+    Backoff,
+    Ended,
+    Ending,
+    end_runs,
+    lock_policies,
+)
 from services.task.states import End
 from services.task.waiters import Types, Waiter, WaitRoom, by_types, slots_of
 
@@ -254,7 +262,7 @@ class WorkDesk:
             return
         log.info("task.claim_given_back", count=len(items))
         endings = [
-            Ending(item.row["id"], item.row["version"], End.RELEASED, reason="REPLY_LOST") for item in items
+            Ending(item.row["id"], item.row["version"], End.RELEASED, reason=REPLY_LOST) for item in items
         ]
         job = _Job(endings, None)
         # Nobody waits for the answer; an error is the sweep's to mend.

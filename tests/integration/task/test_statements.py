@@ -88,7 +88,7 @@ _ARRAYS_OF_NINE = "ARRAY[]::uuid[], '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{
             f"{_ARRAYS_OF_NINE}, 1, 2",
         ),
         ("BEAT", "uuid[], int8[], int2[]", "'{}', '{}', '{}'"),
-        ("COUNT_ABSENT", "text[], uuid[], float8", "ARRAY['w'], '{}', 10"),
+        ("COUNT_ABSENT", "text[], uuid[], int8[], float8", "ARRAY['w'], '{}', '{}', 10"),
         ("EXISTING", "uuid[], text[]", "'{}', '{}'"),
         ("RUN_RECORDS", "uuid[], int8[]", "'{}', '{}'"),
         ("COUNT_LATE", "uuid[], int8[]", "'{}', '{}'"),
