@@ -55,8 +55,10 @@ async def connect(settings: DatabaseSettings, name: str, **server_settings: str)
         ) from error
 
 
-# What the driver raises when the server has gone away since the last use.
-_BROKEN = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+# What the driver raises without a SQLSTATE; TimeoutError is an OSError.
+_BARE = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+# What it raises when the server has gone away since the last use.
+_BROKEN = (asyncpg.PostgresConnectionError, *_BARE)
 
 
 def _gone(error: BaseException) -> asyncpg.PostgresConnectionError:
@@ -75,12 +77,20 @@ class Lane:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Give the connection inside a transaction that commits at the end of the block."""
+        """Give the connection inside a transaction that commits at the end of the block.
+
+        A connection that breaks, or a statement that takes longer than command_timeout, is told as a
+        PostgresConnectionError: the same call may succeed later.
+        """
         async with self._lock:
             connection, transaction = await self._begin()
             try:
                 try:
                     yield connection
+                except OSError:
+                    # Without a SQLSTATE: the connection broke, or a statement ran into command_timeout.
+                    self._drop(connection)
+                    raise
                 except BaseException:
                     await self._roll_back(connection, transaction)
                     raise
@@ -89,7 +99,7 @@ class Lane:
                 except BaseException:
                     self._drop(connection)
                     raise
-            except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+            except _BARE as error:
                 # The driver's own words for a connection that ends in the middle of something.
                 if isinstance(error, asyncpg.InterfaceError) and not connection.is_closed():
                     raise

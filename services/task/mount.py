@@ -156,6 +156,6 @@ class _Context:
         # A pause may have ended, a limit may have been raised.
         self.work.probe()
 
-    def _policy_changed(self, _task_type: str) -> None:
+    def _policy_changed(self) -> None:
         self.policies.wake()
         self.bulletin.publish_policy()

@@ -35,7 +35,7 @@ class Parts:
     upkeep: Lane
     signals: Signals
     workers: WorkerRegistry
-    policy_changed: Callable[[str], None]
+    policy_changed: Callable[[], None]
     stopping: Stopping
 
 

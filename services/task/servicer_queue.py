@@ -35,7 +35,7 @@ class QueueServicer(task_service_pb2_grpc.TaskServiceServicer):
 
     _database: Database
     _limits: TypeLimits
-    _policy_changed: Callable[[str], None]
+    _policy_changed: Callable[[], None]
 
     async def ExplainTask(
         self, request: pb.ExplainTaskRequest, context: ServicerContext
@@ -85,7 +85,7 @@ class QueueServicer(task_service_pb2_grpc.TaskServiceServicer):
         values = _policy_values(request)
         async with self._database.begin() as session:
             policy = await repository_queue.set_policy(session, request.type, values, current_actor())
-        self._policy_changed(request.type)
+        self._policy_changed()
         return pb.SetQueuePolicyResponse(policy=policy_message(policy))
 
     async def ListQueues(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+Lease = Annotated[float, Field(ge=0.5, le=86_400)]
+Stall = Annotated[float, Field(ge=1, le=2_592_000)]
 
 _LEASES = {"ai_slice": 120.0, "draft": 120.0, "ai_slice_draft": 120.0}
 _STALLS = {"asr": 3_600.0, "ai_slice": 1_200.0, "draft": 3_600.0, "ai_slice_draft": 5_400.0}
@@ -15,16 +20,14 @@ class TaskSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="FRONTROW_TASK_", frozen=True, extra="ignore")
 
     listen: str = Field(default="127.0.0.1:7104", description="where to serve, host:port")
-    lease_seconds: float = Field(
-        default=60.0, ge=0.5, le=86_400, description="silence after which a run counts as lost"
-    )
-    lease_seconds_by_type: dict[str, float] = Field(
+    lease_seconds: Lease = Field(default=60.0, description="silence after which a run counts as lost")
+    lease_seconds_by_type: dict[str, Lease] = Field(
         default=_LEASES, description="leases of single types, as JSON; the others take lease_seconds"
     )
-    stall_seconds: float = Field(
-        default=3_600.0, ge=1, description="time without progress after which a run counts as stuck"
+    stall_seconds: Stall = Field(
+        default=3_600.0, description="time without progress after which a run counts as stuck"
     )
-    stall_seconds_by_type: dict[str, float] = Field(
+    stall_seconds_by_type: dict[str, Stall] = Field(
         default=_STALLS, description="stall limits of single types, as JSON; the others take stall_seconds"
     )
     max_attempts: int = Field(default=5, ge=1, le=100, description="runs of a task whose creator names none")
