@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import enum
 import hashlib
+import time
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,8 @@ from services.review.repository_cleanup import Counts
 
 WINDOW_ROWS = 2000
 DELETE_BATCH = 100
+# How long rows are one clean-up's own; it begins no delete in the second half of that.
+CLAIM_LEASE = timedelta(minutes=10)
 SHOWN_KEYS = 100
 
 
@@ -68,7 +71,7 @@ class MediaCare:
         Raises:
             ActorRequired: `apply` without a name.
             ImplausibleShare: so much would be deleted that a mistake elsewhere is likelier.
-            StoreUnavailable: what is still `deleting` is resumed by the next call.
+            StoreUnavailable: what is still `deleting` is resumed by a call after the claim's lease.
         """
         if apply and not actor:
             raise errors.ActorRequired("say who you are in the metadata x-frontrow-actor")
@@ -124,22 +127,27 @@ class MediaCare:
         return last
 
     async def _delete_objects(self, result: CleanUpResult) -> None:
-        """Delete objects, then their rows; also those that an earlier call left behind."""
+        """Delete objects, then their rows; also those that a call that broke off has left behind."""
         while True:
             async with self._database.begin() as session:
-                batch = await repository_cleanup.condemned(session, DELETE_BATCH)
+                batch = await repository_cleanup.claim_condemned(session, DELETE_BATCH, CLAIM_LEASE)
             if not batch:
                 return
+            gone = []
+            until = time.monotonic() + CLAIM_LEASE.total_seconds() / 2
             try:
                 for row in batch:  # no transaction is open here
+                    if time.monotonic() > until:
+                        break
                     await self._store.delete(row.key)
+                    gone.append(row)
             except StoreUnavailable as error:
                 raise unavailable() from error
             async with self._database.begin() as session:
-                await repository_cleanup.remove(session, [row.id for row in batch])
-            result.deleted_count += len(batch)
-            result.deleted_bytes += sum(row.size_bytes for row in batch)
-            result.deleted_keys += [row.key for row in batch][: SHOWN_KEYS - len(result.deleted_keys)]
+                await repository_cleanup.remove(session, [row.id for row in gone])
+            result.deleted_count += len(gone)
+            result.deleted_bytes += sum(row.size_bytes for row in gone)
+            result.deleted_keys += [row.key for row in gone][: SHOWN_KEYS - len(result.deleted_keys)]
 
     async def _audit(self, actor: str, result: CleanUpResult) -> None:
         async with self._database.begin() as session:

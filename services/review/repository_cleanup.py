@@ -96,9 +96,10 @@ async def condemn(session: AsyncSession, after: int, last: int, grace: timedelta
     """Make a window's originals that stayed marked for a grace `deleting`, thumbnails with them."""
     due = and_(media.c.marked_at.is_not(None), _before(media.c.marked_at, grace), _idle_original(grace))
     ids = await _take(session, _within(after, last), due)
-    await session.execute(_of(ids).values(state=MediaState.DELETING.value))
     thumbnails = await _take(session, media.c.parent_id == func.any(cast(ids, ARRAY(BIGINT))), skip=False)
-    await session.execute(_of(thumbnails).values(state=MediaState.DELETING.value))
+    # from now on the mark says when a clean-up claimed the row, see `claim_condemned`
+    going = {"state": MediaState.DELETING.value, "marked_at": None}
+    await session.execute(_of([*ids, *thumbnails]).values(going))
     return len(ids)
 
 
@@ -116,15 +117,27 @@ def _of(ids: Sequence[int]) -> Update:
     return update(media).where(media.c.id == func.any(cast(list(ids), ARRAY(BIGINT))))
 
 
-async def condemned(session: AsyncSession, limit: int) -> Sequence[Any]:
-    """Return (id, key, size_bytes) of rows whose objects are to be deleted; thumbnails come first."""
+async def claim_condemned(session: AsyncSession, limit: int, lease: timedelta) -> Sequence[Any]:
+    """Take (id, key, size_bytes) of rows whose objects are to be deleted; thumbnails before their original.
+
+    Nobody else is given a row for the length of the lease. Two clean-ups at one row would lose an image: the
+    slower one deletes the object that was uploaded anew after the quicker one had removed the row.
+    """
+    thumbnail = media.alias("thumbnail")
     query = (
         select(media.c.id, media.c.key, media.c.size_bytes)
-        .where(media.c.state == MediaState.DELETING.value)
-        .order_by(media.c.parent_id.is_(None), media.c.id)
+        .where(
+            media.c.state == MediaState.DELETING.value,
+            or_(media.c.marked_at.is_(None), _before(media.c.marked_at, lease)),
+            ~exists(select(1).where(thumbnail.c.parent_id == media.c.id)),
+        )
+        .order_by(media.c.id)
         .limit(limit)
+        .with_for_update(of=media, skip_locked=True)
     )
-    return (await session.execute(query)).all()
+    rows = (await session.execute(query)).all()
+    await session.execute(_of([row.id for row in rows]).values(marked_at=func.now()))
+    return rows
 
 
 async def remove(session: AsyncSession, ids: Sequence[int]) -> None:

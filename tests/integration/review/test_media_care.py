@@ -171,10 +171,49 @@ async def test_a_clean_up_that_broke_off_is_resumed(
     broken = MediaCare(database, BrokenStore(store), CleanUpLimits(GRACE, share=1, plausible=9))  # type: ignore[arg-type]
     with pytest.raises(errors.StoreUnavailable):
         await clean(broken)
-    assert await states(database, key) == ["deleting*"]
+    await clean(care)
+    assert await states(database, key) == ["deleting*"]  # the broken call may still be at it
+    await pass_time(database, HOUR)
     await clean(care)
     assert await states(database, key) == [None]
     assert await store.head(key) is None
+
+
+class HeldStore:
+    """A store whose deletes wait until they are let go; everything else is the real one's."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+        self.reached, self.let_go = asyncio.Event(), asyncio.Event()
+
+    async def delete(self, key: str) -> None:
+        self.reached.set()
+        await self.let_go.wait()
+        await self._store.delete(key)
+
+
+async def test_a_slow_clean_up_deletes_nothing_that_was_uploaded_after_a_quicker_one(
+    gallery: Gallery, database: Database, store: ObjectStore, care: MediaCare
+) -> None:
+    name = unique("held")
+    key = await stored(gallery, store, name)
+    await pass_time(database, 2 * GRACE)
+    await clean(care)
+    await pass_time(database, 2 * GRACE)
+    held = HeldStore(store)
+    slow = asyncio.create_task(
+        clean(MediaCare(database, held, CleanUpLimits(GRACE, share=1, plausible=1000)))  # type: ignore[arg-type]
+    )
+    await asyncio.wait_for(held.reached.wait(), 30)
+    await clean(care)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await stored(gallery, store, name)
+    assert reason_of(refused.value) == "MEDIA_BEING_DELETED"
+    held.let_go.set()
+    await slow
+    await stored(gallery, store, name)
+    assert await states(database, key) == ["live"]
+    assert await store.get_bytes(key) == name.encode()
 
 
 async def test_the_same_bytes_uploaded_while_they_are_cleaned_up_exist_in_the_end(

@@ -64,10 +64,10 @@ class MediaServiceServicer:
     def CleanUpMedia(self, request, context):
         """Remove images that nothing refers to, in two passes a grace (24 h) apart: the first marks, a later one deletes
         what is still marked and unreferenced; whatever touches a row in between takes its mark away. Works in short
-        transactions and holds none while it deletes objects; a call that ends early is resumed by the next. Without
-        `apply` it reports and writes nothing, not even marks. Reasons: ACTOR_REQUIRED (with `apply`),
-        IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more than that share of all images would be
-        deleted), STORE_UNAVAILABLE.
+        transactions and holds none while it deletes objects; any number may run at once. What a call that ended early
+        was deleting is resumed by one ten minutes later. Without `apply` it reports and writes nothing, not even marks.
+        Reasons: ACTOR_REQUIRED (with `apply`), IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more
+        than that share of all images would be deleted), STORE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

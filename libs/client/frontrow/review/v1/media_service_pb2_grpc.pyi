@@ -36,10 +36,10 @@ class MediaServiceStub:
     CleanUpMedia: grpc.UnaryUnaryMultiCallable[media_service_pb2.CleanUpMediaRequest, media_service_pb2.CleanUpMediaResponse]
     """Remove images that nothing refers to, in two passes a grace (24 h) apart: the first marks, a later one deletes
     what is still marked and unreferenced; whatever touches a row in between takes its mark away. Works in short
-    transactions and holds none while it deletes objects; a call that ends early is resumed by the next. Without
-    `apply` it reports and writes nothing, not even marks. Reasons: ACTOR_REQUIRED (with `apply`),
-    IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more than that share of all images would be
-    deleted), STORE_UNAVAILABLE.
+    transactions and holds none while it deletes objects; any number may run at once. What a call that ended early
+    was deleting is resumed by one ten minutes later. Without `apply` it reports and writes nothing, not even marks.
+    Reasons: ACTOR_REQUIRED (with `apply`), IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more
+    than that share of all images would be deleted), STORE_UNAVAILABLE.
     """
     VerifyMedia: grpc.UnaryUnaryMultiCallable[media_service_pb2.VerifyMediaRequest, media_service_pb2.VerifyMediaResponse]
     """Read stored images again and compare length and SHA-256 with their rows, a page at a time. Writes nothing.
@@ -62,10 +62,10 @@ class MediaServiceAsyncStub(MediaServiceStub):
     CleanUpMedia: aio.UnaryUnaryMultiCallable[media_service_pb2.CleanUpMediaRequest, media_service_pb2.CleanUpMediaResponse]  # type: ignore[assignment]
     """Remove images that nothing refers to, in two passes a grace (24 h) apart: the first marks, a later one deletes
     what is still marked and unreferenced; whatever touches a row in between takes its mark away. Works in short
-    transactions and holds none while it deletes objects; a call that ends early is resumed by the next. Without
-    `apply` it reports and writes nothing, not even marks. Reasons: ACTOR_REQUIRED (with `apply`),
-    IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more than that share of all images would be
-    deleted), STORE_UNAVAILABLE.
+    transactions and holds none while it deletes objects; any number may run at once. What a call that ended early
+    was deleting is resumed by one ten minutes later. Without `apply` it reports and writes nothing, not even marks.
+    Reasons: ACTOR_REQUIRED (with `apply`), IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more
+    than that share of all images would be deleted), STORE_UNAVAILABLE.
     """
     VerifyMedia: aio.UnaryUnaryMultiCallable[media_service_pb2.VerifyMediaRequest, media_service_pb2.VerifyMediaResponse]  # type: ignore[assignment]
     """Read stored images again and compare length and SHA-256 with their rows, a page at a time. Writes nothing.
@@ -91,10 +91,10 @@ class MediaServiceServicer(metaclass=abc_1.ABCMeta):
     ) -> typing.Union[media_service_pb2.CleanUpMediaResponse, abc.Awaitable[media_service_pb2.CleanUpMediaResponse]]:
         """Remove images that nothing refers to, in two passes a grace (24 h) apart: the first marks, a later one deletes
         what is still marked and unreferenced; whatever touches a row in between takes its mark away. Works in short
-        transactions and holds none while it deletes objects; a call that ends early is resumed by the next. Without
-        `apply` it reports and writes nothing, not even marks. Reasons: ACTOR_REQUIRED (with `apply`),
-        IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more than that share of all images would be
-        deleted), STORE_UNAVAILABLE.
+        transactions and holds none while it deletes objects; any number may run at once. What a call that ended early
+        was deleting is resumed by one ten minutes later. Without `apply` it reports and writes nothing, not even marks.
+        Reasons: ACTOR_REQUIRED (with `apply`), IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more
+        than that share of all images would be deleted), STORE_UNAVAILABLE.
         """
 
     @abc_1.abstractmethod
