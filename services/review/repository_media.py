@@ -202,7 +202,9 @@ async def take_for_draft(session: AsyncSession, keys: Sequence[str]) -> dict[str
 
 async def _locked(session: AsyncSession, keys: Sequence[str]) -> dict[str, Any]:
     wanted = cast(sorted(set(keys)), ARRAY(String))
-    query = select(media).where(media.c.key == func.any(wanted)).order_by(media.c.key).with_for_update()
+    # NO KEY: a promotion that refers to the same rows in another order must not wait for it, or both deadlock
+    query = select(media).where(media.c.key == func.any(wanted)).order_by(media.c.key)
+    query = query.with_for_update(key_share=True)
     return {row.key: row for row in await session.execute(query)}
 
 

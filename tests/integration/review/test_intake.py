@@ -258,6 +258,20 @@ async def test_many_jobs_announce_the_same_objects_in_any_order_without_a_deadlo
     assert not [reply for reply in await outcomes(*confirms) if isinstance(reply, BaseException)]
 
 
+async def test_drafts_made_beside_approvals_of_the_same_images_in_another_order_never_deadlock(
+    gallery: Gallery,
+) -> None:
+    names = [unique("both") for _ in range(40)]
+    by_key = sorted(names, key=lambda name: item_of(name.encode()).key)
+    cities = [unique("Both") for _ in range(12)]
+    waiting = [await gallery.street(city, 2026, 2, by_key[::-1]) for city in cities]
+    requests = [await gallery.street_request(city, 2026, 3, by_key) for city in cities]
+    creations = [gallery.intake.CreateStreetSnapDraft(request) for request in requests]
+    approvals = [gallery.approve(draft) for draft in waiting]
+    replies = await outcomes(*(call for pair in zip(creations, approvals, strict=True) for call in pair))
+    assert [reply for reply in replies if isinstance(reply, BaseException)] == []
+
+
 async def test_a_row_that_the_clean_up_is_deleting_is_refused_for_the_moment(
     gallery: Gallery, database: Database
 ) -> None:
