@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Protocol
 
 import grpc
 import grpc.aio
-from frontrow.worker import Dial, Handler, Outcome, Run, Worker
+from frontrow.worker import Handler, Outcome, Run, Worker
 
 from libs.common.client import connect
+from libs.common.dial import dial
 from libs.common.loops import Loop
 from libs.common.objects import open_store
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
@@ -68,7 +68,7 @@ class SlicingWorker:
         settings, common = self._settings, self._common
         self._channel = connect(common.peers.asr_address, transport=common.transport, actor="slicing-worker")
         self._worker = Worker(
-            target=_dial(common),
+            target=dial(common.peers.task_address, common.transport),
             types=[TASK_TYPE],
             handler=self._run,
             concurrency=settings.concurrency,
@@ -106,18 +106,3 @@ def _rules(settings: SlicingWorkerSettings) -> Rules:
         shortest_ms=settings.shortest_ms,
         longest_piece_ms=settings.longest_piece_ms,
     )
-
-
-def _dial(common: Surroundings) -> Dial:
-    transport = common.transport
-    return Dial.with_files(
-        common.peers.task_address,
-        ca=_text(transport.tls_ca),
-        cert=_text(transport.tls_cert),
-        key=_text(transport.tls_key),
-        plaintext=transport.insecure_plaintext,
-    )
-
-
-def _text(path: Path | None) -> str:
-    return str(path) if path else ""

@@ -7,9 +7,10 @@ from typing import Protocol
 
 import grpc.aio
 import structlog
-from frontrow.worker import Dial, Worker
+from frontrow.worker import Worker
 
 from libs.common.client import connect
+from libs.common.dial import dial
 from libs.common.objects import open_store
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.asr.worker import scratch
@@ -91,7 +92,7 @@ class AsrWorker:
             self._settings,
         )
         self._worker = Worker(
-            target=_dial(self._common),
+            target=dial(self._common.peers.task_address, self._common.transport),
             types=[TASK_TYPE],
             handler=transcriber.handle,
             concurrency=self._settings.concurrency,
@@ -125,17 +126,6 @@ def _llm_topics(settings: LlmSettings) -> LlmTopics:
     from services.asr.worker.llm import ChatModel
 
     return LlmTopics(ChatModel(settings))
-
-
-def _dial(common: Common) -> Dial:
-    transport = common.transport
-    return Dial.with_files(
-        common.peers.task_address,
-        ca=str(transport.tls_ca or ""),
-        cert=str(transport.tls_cert or ""),
-        key=str(transport.tls_key or ""),
-        plaintext=transport.insecure_plaintext,
-    )
 
 
 def build_worker(

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import structlog
-from frontrow.worker import Dial, Worker
+from frontrow.worker import Worker
 
 from libs.common.client import connect
+from libs.common.dial import dial
 from libs.common.objects import ObjectStore, StoreUnavailable, open_store
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.ingest.worker import scratch
@@ -103,7 +104,7 @@ class IngestWorker:
             decoder=decoder,
         )
         self._worker = Worker(
-            target=_dial(self._common),
+            target=dial(self._common.peers.task_address, self._common.transport),
             types=[TASK_TYPE],
             handler=IngestHandler(ingest, intake, images),
             concurrency=self._settings.concurrency,
@@ -128,17 +129,6 @@ class IngestWorker:
             await self._worker.stop()
             self._worker = None
         await self._stack.aclose()
-
-
-def _dial(common: Common) -> Dial:
-    transport = common.transport
-    return Dial.with_files(
-        common.peers.task_address,
-        ca=str(transport.tls_ca or ""),
-        cert=str(transport.tls_cert or ""),
-        key=str(transport.tls_key or ""),
-        plaintext=transport.insecure_plaintext,
-    )
 
 
 def build_worker(

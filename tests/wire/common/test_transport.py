@@ -10,10 +10,12 @@ import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from frontrow.worker import Dial
 
 from libs.common import health_probe
 from libs.common.client import connect
 from libs.common.credentials import InsecureTransport, is_loopback
+from libs.common.dial import dial
 from libs.common.settings import TransportSettings
 from tests.wire.common.probe import Probe, Request, Response, failure, stub_on
 
@@ -71,11 +73,20 @@ async def test_tls_is_used_where_it_is_configured(tmp_path, monkeypatch):
     assert (await stub_on(channel).Ask(Request(text="x"), timeout=5)).text == "x"
     async with grpc.aio.insecure_channel(address) as plain:
         assert (await failure(stub_on(plain).Ask(Request(), timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
+    async with dial(address, transport).aio() as a_workers:
+        assert (await stub_on(a_workers).Ask(Request(text="x"), timeout=5)).text == "x"
     assert await asyncio.to_thread(health_probe.main, address) == 1
     monkeypatch.setenv("FRONTROW_TLS_CA", str(certificate))
     assert await asyncio.to_thread(health_probe.main, address) == 0
     await channel.close()
     await server.stop(grace_seconds=0)
+
+
+def test_a_worker_is_told_to_use_tls_beyond_this_machine_unless_plaintext_is_permitted():
+    assert dial("127.0.0.1:7104", TransportSettings()).credentials is not None
+    far, permitted = "task:7104", TransportSettings(insecure_plaintext=True)
+    assert dial(far, TransportSettings()).credentials is not None
+    assert (dial(far, permitted).credentials, dial(far, permitted).plaintext) == (None, True)
 
 
 async def test_a_proxy_for_the_web_is_not_asked_for_peers(monkeypatch):
@@ -85,6 +96,8 @@ async def test_a_proxy_for_the_web_is_not_asked_for_peers(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     async with Probe().serving() as stub:
         assert (await stub.Ask(Request(text="x"), timeout=5)).text == "x"
+        async with Dial(stub.address).aio() as a_workers:
+            assert (await stub_on(a_workers).Ask(Request(text="x"), timeout=5)).text == "x"
 
 
 async def test_call_credentials_travel_over_loopback():

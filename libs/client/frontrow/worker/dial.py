@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 import grpc.aio
@@ -38,20 +37,6 @@ class Dial:
     address: str
     credentials: grpc.ChannelCredentials | None = None
     plaintext: bool = False
-
-    @classmethod
-    def with_files(
-        cls, address: str, *, ca: str = "", cert: str = "", key: str = "", plaintext: bool = False
-    ) -> Dial:
-        """Return a Dial whose TLS material lies in PEM files; with no file at all, as `Dial(address)`."""
-        if not ca:
-            return cls(address, plaintext=plaintext)
-        credentials = grpc.ssl_channel_credentials(
-            root_certificates=Path(ca).read_bytes(),
-            private_key=Path(key).read_bytes() if key else None,
-            certificate_chain=Path(cert).read_bytes() if cert else None,
-        )
-        return cls(address, credentials)
 
     def _credentials(self) -> grpc.ChannelCredentials | None:
         if self.credentials is not None:
