@@ -32,7 +32,12 @@ Jobs = dict[str, ingest_job_pb2.IngestJob]
 
 def articles(site: ImageSite) -> dict[str, gallery_pb2.Gallery]:
     """Return the galleries a spider found, by a name of ours."""
-    runway, street = gallery_pb2.GALLERY_KIND_RUNWAY, gallery_pb2.GALLERY_KIND_STREET_SNAP
+    return {**_shows(site), **_street_articles(site)}
+
+
+def _shows(site: ImageSite) -> dict[str, gallery_pb2.Gallery]:
+    """Return one show as two sources tell it, and one with a picture that is none."""
+    runway = gallery_pb2.GALLERY_KIND_RUNWAY
     return {
         "vogue show": gallery_pb2.Gallery(
             kind=runway,
@@ -52,6 +57,25 @@ def articles(site: ImageSite) -> dict[str, gallery_pb2.Gallery]:
             season_code="FW26",
             images=_images(site, IMPRESSION),
         ),
+        "broken gallery": gallery_pb2.Gallery(
+            kind=runway,
+            title="A show with a broken picture",
+            source="vogue",
+            source_url="https://www.vogue.com/fashion-shows/spring-2026-ready-to-wear/broken",
+            brand="Acne Studios",
+            season_code="Spring 2026 Ready-to-Wear",
+            images=[
+                gallery_pb2.GalleryImage(url=f"{site.origin}/photos/hubble_deep_field.jpg", position=1),
+                gallery_pb2.GalleryImage(url=f"{site.origin}/broken/{BROKEN}", position=2),
+            ],
+        ),
+    }
+
+
+def _street_articles(site: ImageSite) -> dict[str, gallery_pb2.Gallery]:
+    """Return two articles about February in one city, under two of its names, and one about August."""
+    street = gallery_pb2.GALLERY_KIND_STREET_SNAP
+    return {
         "February street 1": gallery_pb2.Gallery(
             kind=street,
             title="The best street style at Copenhagen Fashion Week",
@@ -81,18 +105,6 @@ def articles(site: ImageSite) -> dict[str, gallery_pb2.Gallery]:
             year=2026,
             month=8,
             images=_images(site, AUGUST),
-        ),
-        "broken gallery": gallery_pb2.Gallery(
-            kind=runway,
-            title="A show with a broken picture",
-            source="vogue",
-            source_url="https://www.vogue.com/fashion-shows/spring-2026-ready-to-wear/broken",
-            brand="Acne Studios",
-            season_code="Spring 2026 Ready-to-Wear",
-            images=[
-                gallery_pb2.GalleryImage(url=f"{site.origin}/photos/hubble_deep_field.jpg", position=1),
-                gallery_pb2.GalleryImage(url=f"{site.origin}/broken/{BROKEN}", position=2),
-            ],
         ),
     }
 

@@ -50,7 +50,11 @@ def drafts(
     found = connection.run("review", _list(connection, query))
     if as_json:
         print_json([as_dict(draft) for draft in found])
-        return
+    else:
+        _print(found, empty=f"No {kind} drafts of that sort. `frontrow jobs` shows what came in.")
+
+
+def _print(found: list[draft_pb2.Draft], *, empty: str) -> None:
     print_table(
         ["id", "status", "title", "key", "source", "images", "created (UTC)", "decided by"],
         [
@@ -66,7 +70,7 @@ def drafts(
             )
             for draft in found
         ],
-        empty=f"No {kind} drafts of that sort. `frontrow jobs` shows what came in.",
+        empty=empty,
     )
 
 

@@ -54,6 +54,12 @@ def slice_material(
     if as_json:
         print_json({"video_project": as_dict(project), "clips": [as_dict(clip) for clip in clips]})
         return
+    _print(clips)
+    if save is not None:
+        console.print(f"saved in {save}")
+
+
+def _print(clips: list[clip_pb2.Clip]) -> None:
     print_table(
         ["#", "title", "from", "to", "size", "topics"],
         [
@@ -69,8 +75,6 @@ def slice_material(
         ],
         empty="No clips.",
     )
-    if save is not None:
-        console.print(f"saved in {save}")
 
 
 async def _create(

@@ -65,10 +65,10 @@ class PeerSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="FRONTROW_", frozen=True)
 
-    ingest_address: str = "127.0.0.1:7101"
-    review_address: str = "127.0.0.1:7102"
-    asr_address: str = "127.0.0.1:7103"
-    task_address: str = "127.0.0.1:7104"
+    ingest_address: str = Field(default="127.0.0.1:7101", description="the ingest context")
+    review_address: str = Field(default="127.0.0.1:7102", description="the review context")
+    asr_address: str = Field(default="127.0.0.1:7103", description="the asr context")
+    task_address: str = Field(default="127.0.0.1:7104", description="the task context")
 
 
 class StoreSettings(BaseSettings):
