@@ -16,7 +16,7 @@ from libs.common.settings import TransportSettings
 from libs.common.statuses import ErrorDetail
 from libs.common.telemetry import Telemetry
 
-__all__ = ["ErrorDetail", "connect", "error_info", "reading", "reason_of"]
+__all__ = ["ErrorDetail", "connect", "error_info", "is_outage", "reading", "reason_of"]
 
 MAX_MESSAGE_BYTES = 4 * 1024 * 1024
 MAX_METADATA_BYTES = 16 * 1024
@@ -32,6 +32,20 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_metadata_size", MAX_METADATA_BYTES),
     ("grpc.initial_reconnect_backoff_ms", 250),
     ("grpc.max_reconnect_backoff_ms", 5_000),
+)
+
+# The peer or the way to it is in trouble, a wrong token and a release older than ours included: somebody
+# mends it, and the call is good. CANCELLED comes from a server that stops while it serves the call.
+_OUTAGE = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.UNIMPLEMENTED,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.UNAUTHENTICATED,
+    }
 )
 
 _SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "xds:")
@@ -72,6 +86,11 @@ def error_info(error: grpc.RpcError) -> ErrorDetail:
 def reason_of(error: grpc.RpcError) -> str | None:
     """Return the stable reason of a failed call, None when the answer carries none."""
     return statuses.from_error(error).reason or None
+
+
+def is_outage(error: grpc.RpcError) -> bool:
+    """Tell whether a failed call says nothing about what was asked: infrastructure failed (domain.md 2.4)."""
+    return statuses.from_error(error).code in _OUTAGE
 
 
 class StreamCall(Protocol[T_co]):

@@ -12,21 +12,11 @@ import grpc.aio
 from frontrow.asr.v1 import clip_pb2, slicing_service_pb2, slicing_service_pb2_grpc
 from frontrow.worker import Infrastructure, TaskFailed
 
-from libs.common.client import error_info, reading
+from libs.common.client import error_info, is_outage, reading
 from services.asr.slicing.selection import Passage, Said, Selection, Subject
 
 _CALL_SECONDS = 30.0
 _INPUT_SECONDS = 120.0
-_AWAY = frozenset(
-    {
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        grpc.StatusCode.UNAUTHENTICATED,
-        grpc.StatusCode.PERMISSION_DENIED,
-        grpc.StatusCode.UNIMPLEMENTED,
-    }
-)
 # Another run or a restarted server may do better; these may not.
 _RETRYABLE = frozenset({grpc.StatusCode.ABORTED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN})
 
@@ -105,7 +95,7 @@ def _refusals() -> Iterator[None]:
     except grpc.aio.AioRpcError as error:
         told = error_info(error)
         message = f"{told.reason or error.code().name}: {told.message}"
-        if error.code() in _AWAY:
+        if is_outage(error):
             raise Infrastructure(message) from error
         raise TaskFailed(message, retryable=error.code() in _RETRYABLE) from error
 

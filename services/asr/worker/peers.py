@@ -12,7 +12,7 @@ from frontrow.asr.v1 import transcript_pb2
 from frontrow.asr.v1 import transcription_service_pb2 as pb
 from frontrow.asr.v1.transcription_service_pb2_grpc import TranscriptionServiceStub
 
-from libs.common.client import reading, reason_of
+from libs.common.client import is_outage, reading, reason_of
 from libs.common.loops import backoff_seconds
 from services.asr.worker.speech import Paragraph, Part, Span, Topic, Utterance, Word
 
@@ -24,14 +24,6 @@ _CALL_SECONDS = 10.0
 _STREAM_SECONDS = 120.0
 _ATTEMPTS = 5
 _BATCH = 100
-_TRANSIENT = frozenset(
-    {
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        grpc.StatusCode.CANCELLED,
-    }
-)
 
 
 class RunLost(Exception):
@@ -205,7 +197,7 @@ async def _patiently(call: Callable[[], Awaitable[T]], *, attempts: int = _ATTEM
                 raise RunLost(error.details()) from error
             if reason in {"SUPERSEDED", "MATERIAL_NOT_FOUND"}:
                 raise NotWanted(f"{reason}: {error.details()}") from error
-            if error.code() not in _TRANSIENT:
+            if not is_outage(error):
                 raise
             log.warning("asr.call_failed", code=error.code().name, attempt=attempt)
             if attempt == attempts:

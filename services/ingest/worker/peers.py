@@ -15,22 +15,10 @@ from frontrow.ingest.v1 import (
 from frontrow.review.v1 import intake_service_pb2, intake_service_pb2_grpc, media_pb2
 from frontrow.worker import Infrastructure, Run
 
-from libs.common.client import error_info
+from libs.common.client import error_info, is_outage
 from services.ingest.peers import CALL_SECONDS, Found, IntakeChecks, runway_texts, street_texts
 
 T = TypeVar("T")
-
-# The peer or the way to it is in trouble, not the job.
-_OUTAGE = frozenset(
-    {
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        grpc.StatusCode.UNIMPLEMENTED,
-        grpc.StatusCode.PERMISSION_DENIED,
-        grpc.StatusCode.UNAUTHENTICATED,
-    }
-)
 
 
 class PeerRefused(Exception):
@@ -49,7 +37,7 @@ async def _asked(call: Awaitable[T]) -> T:
         return await call
     except grpc.aio.AioRpcError as error:
         found = error_info(error)
-        if error.code() in _OUTAGE and found.reason != "MEDIA_BEING_DELETED":
+        if is_outage(error) and found.reason != "MEDIA_BEING_DELETED":
             raise Infrastructure(f"{error.code().name}: {found.message}") from error
         raise PeerRefused(found.reason or error.code().name, found.message, found.metadata) from error
 
