@@ -291,7 +291,9 @@ class TaskRun(message.Message):
     worker_id: builtins.str
     """Who ran it."""
     ended_as: builtins.str
-    """What ended it: `completed`, `failed`, `released` by the worker's word, `lost` without one. Empty while it goes on."""
+    """What ended it: `completed`, `failed`, `released` by the worker's word, `lost` without one. A claim whose answer
+    never reached its worker is `released`, too, with the reason `REPLY_LOST`. Empty while it goes on.
+    """
     outcome: builtins.str
     """What became of the task then: `applied`, `requeued`, `failed`, `cancelled`. Empty while it goes on."""
     reason: builtins.str

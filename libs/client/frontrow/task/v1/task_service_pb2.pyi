@@ -384,7 +384,7 @@ class ClaimTasksResponse(message.Message):
     @builtins.property
     def tasks(self) -> containers.RepeatedCompositeFieldContainer[task_pb2.Task]:
         """Claimed for this worker, with payload, `version`, `attempt` and `lease_expire_time`; in the queue's order. A call
-        may get fewer than it asked for although more are waiting, so that the answer stays below 3 MiB.
+        may get fewer than it asked for although more are waiting, since waiting calls are served in turns.
         """
 
     @builtins.property

@@ -152,7 +152,8 @@ class TaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def BatchGetTasks(self, request, context):
-        """Answers up to 500 tasks by id, without payload. Unknown ids are left out.
+        """Answers up to 500 tasks by id, without payload. Unknown ids are left out. Errors: `RESOURCE_EXHAUSTED` when the
+        answer would exceed 4 MiB, which takes more than 100 tasks with the longest texts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -46,7 +46,9 @@ class TaskServiceStub:
     GetTask: grpc.UnaryUnaryMultiCallable[task_service_pb2.GetTaskRequest, task_service_pb2.GetTaskResponse]
     """Answers one task with its payload. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
     BatchGetTasks: grpc.UnaryUnaryMultiCallable[task_service_pb2.BatchGetTasksRequest, task_service_pb2.BatchGetTasksResponse]
-    """Answers up to 500 tasks by id, without payload. Unknown ids are left out."""
+    """Answers up to 500 tasks by id, without payload. Unknown ids are left out. Errors: `RESOURCE_EXHAUSTED` when the
+    answer would exceed 4 MiB, which takes more than 100 tasks with the longest texts.
+    """
     ListTasks: grpc.UnaryUnaryMultiCallable[task_service_pb2.ListTasksRequest, task_service_pb2.ListTasksResponse]
     """Lists tasks, newest first, without payload. Errors: `INVALID_ARGUMENT` for a page token of another query."""
     ClaimTasks: grpc.UnaryUnaryMultiCallable[task_service_pb2.ClaimTasksRequest, task_service_pb2.ClaimTasksResponse]
@@ -113,7 +115,9 @@ class TaskServiceAsyncStub(TaskServiceStub):
     GetTask: aio.UnaryUnaryMultiCallable[task_service_pb2.GetTaskRequest, task_service_pb2.GetTaskResponse]  # type: ignore[assignment]
     """Answers one task with its payload. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
     BatchGetTasks: aio.UnaryUnaryMultiCallable[task_service_pb2.BatchGetTasksRequest, task_service_pb2.BatchGetTasksResponse]  # type: ignore[assignment]
-    """Answers up to 500 tasks by id, without payload. Unknown ids are left out."""
+    """Answers up to 500 tasks by id, without payload. Unknown ids are left out. Errors: `RESOURCE_EXHAUSTED` when the
+    answer would exceed 4 MiB, which takes more than 100 tasks with the longest texts.
+    """
     ListTasks: aio.UnaryUnaryMultiCallable[task_service_pb2.ListTasksRequest, task_service_pb2.ListTasksResponse]  # type: ignore[assignment]
     """Lists tasks, newest first, without payload. Errors: `INVALID_ARGUMENT` for a page token of another query."""
     ClaimTasks: aio.UnaryUnaryMultiCallable[task_service_pb2.ClaimTasksRequest, task_service_pb2.ClaimTasksResponse]  # type: ignore[assignment]
@@ -201,7 +205,9 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
         request: task_service_pb2.BatchGetTasksRequest,
         context: _ServicerContext,
     ) -> typing.Union[task_service_pb2.BatchGetTasksResponse, abc.Awaitable[task_service_pb2.BatchGetTasksResponse]]:
-        """Answers up to 500 tasks by id, without payload. Unknown ids are left out."""
+        """Answers up to 500 tasks by id, without payload. Unknown ids are left out. Errors: `RESOURCE_EXHAUSTED` when the
+        answer would exceed 4 MiB, which takes more than 100 tasks with the longest texts.
+        """
 
     @abc_1.abstractmethod
     def ListTasks(
