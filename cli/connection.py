@@ -13,6 +13,7 @@ import click
 import grpc
 from pydantic import ValidationError
 
+from cli.cures import cure
 from libs.common.client import connect, error_info
 from libs.common.settings import PeerSettings, TransportSettings
 from services.state import STATE_FILE, InstanceState
@@ -86,7 +87,11 @@ def explain(error: grpc.aio.AioRpcError, context: str, address: str) -> str:
         )
     if detail.code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return f"the {context} server at {address} took too long; `frontrow status` tells if it is well"
+    if detail.code == grpc.StatusCode.UNIMPLEMENTED:
+        return f"the {context} server at {address} doesn't know this call: it is older than this command"
     lines = [f"{detail.reason or detail.code.name}: {detail.message}"]
     lines += [f"  {violation.field}: {violation.description}" for violation in detail.violations]
     lines += [f"  {key}: {value}" for key, value in sorted(detail.metadata.items()) if value]
+    if advice := cure(context, detail.reason or ""):
+        lines.append(f"  {advice}")
     return "\n".join(lines)

@@ -15,7 +15,15 @@ from rich.text import Text
 
 console = Console()
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+def _or_the_groups(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
+    """Take `frontrow jobs --json ID` for `frontrow jobs ID --json`."""
+    return value or bool(ctx.parent is not None and ctx.parent.params.get("as_json"))
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, callback=_or_the_groups, help="Print JSON instead of a table."
+)
 
 _STYLES = {
     "completed": "green",
@@ -26,6 +34,11 @@ _STYLES = {
     "processing": "cyan",
     "failed": "red",
     "rejected": "red",
+    "lost": "red",
+    "blocks": "red",
+    "passes": "green",
+    "running": "cyan",
+    "paused": "yellow",
     "missing": "red",
     "cancelled": "yellow",
     "warning": "yellow",
@@ -64,3 +77,29 @@ def word(enum: Any, value: int, prefix: str) -> str:
 def clock(time: Timestamp) -> str:
     """Return a time for a table in UTC; empty when there is none."""
     return time.ToDatetime().strftime("%Y-%m-%d %H:%M:%S") if time.seconds else ""
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in its fitting unit: 42 s, 5 min, 2.5 h, 3.0 d."""
+    if seconds < 120:
+        return f"{max(0.0, seconds):.0f} s"
+    if seconds < 7_200:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 172_800:
+        return f"{seconds / 3_600:.1f} h"
+    return f"{seconds / 86_400:.1f} d"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes in its fitting unit: 512 B, 1.5 kB, 2.0 MB, 3.1 GB."""
+    if count < 1_000:
+        return f"{count} B"
+    for unit, factor in (("kB", 1e3), ("MB", 1e6)):
+        if count < factor * 1_000:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count / 1e9:.1f} GB"
+
+
+def several(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 run, 2 runs."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,33 +1,33 @@
 """`frontrow jobs`: what became of submitted galleries."""
 
+from collections.abc import Sequence
+
 import click
 from frontrow.ingest.v1 import ingest_job_pb2, ingest_service_pb2, ingest_service_pb2_grpc
 
+from cli.commands.jobs_retry import retry
 from cli.connection import CALL_SECONDS, Connection
+from cli.groups import ShowingGroup
 from cli.output import as_dict, clock, json_option, print_json, print_table, word
 
 _STATUSES = ["pending", "processing", "done", "failed"]
 
 
-@click.command()
-@click.argument("job_id", required=False)
+@click.group(
+    cls=ShowingGroup,
+    invoke_without_command=True,
+    subcommand_metavar="[JOB_ID | retry …]",
+    no_args_is_help=False,
+)
 @click.option(
     "--status", "statuses", multiple=True, type=click.Choice(_STATUSES), help="Only these. Repeatable."
 )
 @click.option("--source", default="", help="Only this source, e.g. vogue.")
 @click.option("-n", "--limit", default=20, show_default=True, help="How many, newest first.")
 @json_option
-@click.pass_obj
-def jobs(
-    connection: Connection,
-    *,
-    job_id: str | None,
-    statuses: tuple[str, ...],
-    source: str,
-    limit: int,
-    as_json: bool,
-) -> None:
-    """List ingest jobs, or show one with each image's outcome.
+@click.pass_context
+def jobs(ctx: click.Context, *, statuses: tuple[str, ...], source: str, limit: int, as_json: bool) -> None:
+    """List ingest jobs, or show one with each image's outcome, or run some again.
 
     A job that is done was `created`, or skipped as a duplicate: then it names the draft or official page
     that it met. A failed one says what was wrong.
@@ -37,25 +37,41 @@ def jobs(
       frontrow jobs
       frontrow jobs --status failed
       frontrow jobs 0198c0de-… --json
+      frontrow jobs retry 0198c0de-…
+      frontrow jobs retry --reason UNKNOWN_BRAND      after the brand was added
     """
-    if job_id:
-        job = connection.run("ingest", _get(connection, job_id))
-        found = [job]
-    else:
-        query = ingest_service_pb2.ListIngestJobsRequest(
-            statuses=[
-                ingest_job_pb2.IngestJobStatus.Value(f"INGEST_JOB_STATUS_{name.upper()}") for name in statuses
-            ],
-            source=source,
-            page_size=limit,
-        )
-        found = connection.run("ingest", _list(connection, query))
-    if as_json:
-        print_json(as_dict(found[0]) if job_id else [as_dict(job) for job in found])
+    if ctx.invoked_subcommand is not None:
         return
-    _print(found)
-    if job_id:
-        _print_images(found[0])
+    query = ingest_service_pb2.ListIngestJobsRequest(
+        statuses=[
+            ingest_job_pb2.IngestJobStatus.Value(f"INGEST_JOB_STATUS_{name.upper()}") for name in statuses
+        ],
+        source=source,
+        page_size=limit,
+    )
+    connection: Connection = ctx.obj
+    found = connection.run("ingest", _list(connection, query))
+    if as_json:
+        print_json([as_dict(job) for job in found])
+    else:
+        print_jobs(found, empty="No jobs. `frontrow submit FILE` makes one.")
+
+
+@jobs.command(hidden=True)
+@click.argument("job_id")
+@json_option
+@click.pass_obj
+def show(connection: Connection, job_id: str, as_json: bool) -> None:
+    """Show one job with each image's outcome: `frontrow jobs JOB_ID`."""
+    job = connection.run("ingest", _get(connection, job_id))
+    if as_json:
+        print_json(as_dict(job))
+        return
+    print_jobs([job], empty="")
+    _print_images(job)
+
+
+jobs.add_command(retry)
 
 
 async def _get(connection: Connection, job_id: str) -> ingest_job_pb2.IngestJob:
@@ -88,7 +104,8 @@ def outcome(job: ingest_job_pb2.IngestJob) -> str:
     return ", ".join(parts)
 
 
-def _print(found: list[ingest_job_pb2.IngestJob]) -> None:
+def print_jobs(found: Sequence[ingest_job_pb2.IngestJob], *, empty: str) -> None:
+    """Print a table of jobs, or what its emptiness means."""
     print_table(
         ["id", "status", "source", "title", "images", "try", "created (UTC)", "outcome"],
         [
@@ -104,7 +121,7 @@ def _print(found: list[ingest_job_pb2.IngestJob]) -> None:
             )
             for job in found
         ],
-        empty="No jobs. `frontrow submit FILE` makes one.",
+        empty=empty,
     )
 
 

@@ -15,7 +15,7 @@ from libs.common.client import reading
 _STATUSES = ["pending", "processing", "completed", "failed", "cancelled"]
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only these: ingest, asr, ai_slice. Repeatable."
 )
@@ -26,9 +26,9 @@ _STATUSES = ["pending", "processing", "completed", "failed", "cancelled"]
 @click.option("-n", "--limit", default=20, show_default=True, help="How many, newest first.")
 @click.option("--once", is_flag=True, help="Print a table and leave (also when the output is no terminal).")
 @json_option
-@click.pass_obj
+@click.pass_context
 def tasks(
-    connection: Connection,
+    ctx: click.Context,
     *,
     types: tuple[str, ...],
     statuses: tuple[str, ...],
@@ -45,7 +45,13 @@ def tasks(
       frontrow tasks --type asr --once          a table of the newest transcriptions
       frontrow tasks --status failed --once     what failed, and why
       frontrow tasks --json -n 100
+      frontrow tasks cancel TASK
+      frontrow tasks retry TASK
+      frontrow why TASK                         why it isn't running, or what happened
     """
+    if ctx.invoked_subcommand is not None:
+        return
+    connection: Connection = ctx.obj
     query = task_service_pb2.ListTasksRequest(
         types=types, statuses=[_status(name) for name in statuses], keywords=keywords, page_size=limit
     )
@@ -58,6 +64,65 @@ def tasks(
     else:
         with contextlib.suppress(click.Abort):  # Ctrl-C is how one leaves
             connection.run("task", _watch(connection, query))
+
+
+@tasks.command()
+@click.argument("task_id", metavar="TASK")
+@json_option
+@click.pass_obj
+def cancel(connection: Connection, task_id: str, as_json: bool) -> None:
+    """Cancel a task: a waiting one at once, a running one as soon as its worker hears of it.
+
+    \b
+    Example:
+      frontrow tasks cancel 0198c0de-…
+    """
+    task = connection.run("task", _cancel(connection, task_id))
+    if as_json:
+        print_json(as_dict(task))
+    elif task.status == task_pb2.TASK_STATUS_CANCELLED:
+        console.print(f"cancelled: {task.type} {task.id}", highlight=False)
+    else:
+        console.print(
+            f"asked {task.claimed_by} to stop; however its run ends, the task will be cancelled.\n"
+            f"  frontrow why {task.id}   shows when",
+            highlight=False,
+        )
+
+
+@tasks.command()
+@click.argument("task_id", metavar="TASK")
+@json_option
+@click.pass_obj
+def retry(connection: Connection, task_id: str, as_json: bool) -> None:
+    """Put a failed or cancelled task back into its queue, with all of its attempts.
+
+    \b
+    Examples:
+      frontrow tasks --status failed --once
+      frontrow tasks retry 0198c0de-…
+    """
+    task = connection.run("task", _retry(connection, task_id))
+    if as_json:
+        print_json(as_dict(task))
+    else:
+        console.print(
+            f"waits again: {task.type} {task.id}\n  frontrow tasks   shows its progress", highlight=False
+        )
+
+
+async def _cancel(connection: Connection, task_id: str) -> task_pb2.Task:
+    async with connection.channel("task") as channel:
+        stub = task_service_pb2_grpc.TaskServiceStub(channel)
+        request = task_service_pb2.CancelTaskRequest(task_id=task_id)
+        return (await stub.CancelTask(request, timeout=CALL_SECONDS)).task
+
+
+async def _retry(connection: Connection, task_id: str) -> task_pb2.Task:
+    async with connection.channel("task") as channel:
+        stub = task_service_pb2_grpc.TaskServiceStub(channel)
+        request = task_service_pb2.RetryTaskRequest(task_id=task_id)
+        return (await stub.RetryTask(request, timeout=CALL_SECONDS)).task
 
 
 def _status(name: str) -> task_pb2.TaskStatus.ValueType:

@@ -2,11 +2,12 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from demo.site import ImageSite
 from libs.common.postgres_place import remove_data
 from tests.e2e.process import Process
 
@@ -32,3 +33,12 @@ def data_dir() -> Iterator[Path]:
     yield folder / "data"
     remove_data(folder / "data" / "postgres")
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[ImageSite]:
+    """Serve the sample photographs."""
+    images = ImageSite()
+    await images.start()
+    yield images
+    await images.stop()

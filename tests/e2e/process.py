@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from libs.common.child import command
+from tests.e2e.command import run
 
 ROOT = Path(__file__).resolve().parents[2]
 READY = re.compile(r"^Frontrow is ready in ([\d.]+) s: ")
@@ -105,16 +106,7 @@ class Process:
 
 def frontrow(*arguments: str, stdin: str | None = None, **extra: str) -> "subprocess.CompletedProcess[str]":
     """Run the command line."""
-    return subprocess.run(
-        [sys.executable, "-c", "from cli.main import main; main(prog_name='frontrow')", *arguments],
-        capture_output=True,
-        text=True,
-        input=stdin,
-        cwd=ROOT,
-        timeout=90,
-        check=False,
-        env=environment(**extra),
-    )
+    return run(arguments, folder=ROOT, environment=environment(**extra), stdin=stdin)
 
 
 def cpu_seconds(pid: int) -> float:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +16,6 @@ pytestmark = pytest.mark.timeout(300)  # whole processes
 
 COMMANDS = ["up", "status", "doctor", "submit", "spiders", "jobs", "drafts", "approve", "reject", "brands"]
 COMMANDS += ["tasks", "materials", "slice"]
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[ImageSite]:
-    """Serve the sample photographs."""
-    images = ImageSite()
-    await images.start()
-    yield images
-    await images.stop()
 
 
 def test_status_shows_all_four_servers_as_serving(instance: Process) -> None:
@@ -123,7 +113,7 @@ def test_a_recording_without_sound_fails_with_that_reason(instance: Process) -> 
     listed = instance.cli_json("materials", "list", "-k", "sound")
     assert [material["asr_status"] for material in listed] == ["ASR_STATUS_FAILED"]
     failed = instance.cli_json("tasks", "--type", "asr", "--status", "failed")
-    assert [task["live_material_name"] for task in failed] == ["no sound"]
+    assert "no sound" in [task["live_material_name"] for task in failed]
 
 
 def test_doctor_finds_nothing_missing_where_the_tests_run() -> None:
