@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import time
+from dataclasses import dataclass
 from typing import Literal
 
 from libs.common.db import Database
@@ -11,22 +14,54 @@ from services.task.waiters import Types
 
 Reason = Literal["empty", "paused", "limit", "due_later"]
 
-KEPT_SECONDS = 0.5
+KEPT_SECONDS = 3.0
+DOUBTFUL_SECONDS = 0.5
+
+
+@dataclass(slots=True)
+class _Answer:
+    """A reason, until when it stands, and until when even if something has changed."""
+
+    reason: Reason
+    until: float
+    at_least_until: float
 
 
 class IdleReasons:
-    """Answers from the database, at most twice a second for one set of types."""
+    """Answers from the database, once in a few seconds for one set of types while nothing changes.
+
+    The waits of a whole fleet may end at once: who asks meanwhile shares the answer under way.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._kept: dict[Types, tuple[float, Reason]] = {}
+        self._kept: dict[Types, _Answer] = {}
+        self._asking: dict[Types, asyncio.Task[Reason]] = {}
 
     async def of(self, types: Types) -> Reason:
         """Return why nothing of these types could be claimed just now: what would have to change first."""
-        now = time.monotonic()
         kept = self._kept.get(types)
-        if kept is not None and now - kept[0] < KEPT_SECONDS:
-            return kept[1]
+        if kept is not None and time.monotonic() < kept.until:
+            return kept.reason
+        asking = self._asking.get(types)
+        if asking is None:
+            # A task of its own: the caller that happened to ask first may go away.
+            asking = asyncio.create_task(self._ask(types), context=contextvars.Context())
+            self._asking[types] = asking
+            asking.add_done_callback(lambda _: self._asking.pop(types, None))
+        return await asyncio.shield(asking)
+
+    def doubt(self) -> None:
+        """Let answers be asked for anew soon: something may have become claimable, or will be."""
+        for answer in self._kept.values():
+            answer.until = answer.at_least_until
+
+    def forget(self) -> None:
+        """Ask the database again: a policy has changed."""
+        self._kept.clear()
+
+    async def _ask(self, types: Types) -> Reason:
+        now = time.monotonic()
         async with self._database.begin() as session:
             rows = await repository_queue.idle(session, types)
         reason: Reason = "empty"
@@ -38,9 +73,5 @@ class IdleReasons:
             reason = "due_later"
         if len(self._kept) > 1_000:
             self._kept.clear()
-        self._kept[types] = (now, reason)
+        self._kept[types] = _Answer(reason, now + KEPT_SECONDS, now + DOUBTFUL_SECONDS)
         return reason
-
-    def forget(self) -> None:
-        """Ask the database again: a policy has changed."""
-        self._kept.clear()

@@ -63,7 +63,7 @@ class _Context:
         )
         self.bulletin = Bulletin(
             common.database,
-            on_wake=self.work.signal,
+            on_wake=self._woken,
             on_changed=self.watches.changed,
             on_policy=self.policies.wake,
         )
@@ -72,7 +72,7 @@ class _Context:
             changed=self.watches.changed,
             publish=self.bulletin.publish,
             later=self.due.note,
-            noted=self.counters.note,
+            noted=self._noted,
         )
 
     def _open_desks(self) -> None:
@@ -150,6 +150,16 @@ class _Context:
 
     async def _probe(self) -> None:
         self.work.probe()
+
+    def _woken(self, task_type: str, count: int) -> None:
+        """Hear from another server of tasks that may be claimed."""
+        self.idle.doubt()
+        self.work.signal(task_type, count)
+
+    def _noted(self) -> None:
+        """Hear from a desk of this server that something has changed."""
+        self.idle.doubt()
+        self.counters.note()
 
     def _policies_read(self) -> None:
         self.idle.forget()

@@ -33,6 +33,7 @@ class _Group:
 
     types: Types
     waiters: dict[Waiter, None] = field(default_factory=dict)
+    settled: set[Waiter] = field(default_factory=set)
     signalled: int = 0
 
 
@@ -64,12 +65,27 @@ class WaitRoom:
                 self._by_type.setdefault(task_type, set()).add(waiter.types)
         group.waiters[waiter] = None
 
+    def settle(self, waiter: Waiter) -> None:
+        """Note that a caller has looked, or needn't, and found nothing."""
+        group = self._groups.get(waiter.types)
+        if group is not None and waiter in group.waiters:
+            group.settled.add(waiter)
+
+    def is_settled(self, types: Types) -> bool:
+        """Return whether somebody waits here who found nothing: whatever came since has been signalled.
+
+        Who wants the same needn't look then. The waits of a fleet end and begin again all the time.
+        """
+        group = self._groups.get(types)
+        return group is not None and bool(group.settled)
+
     def remove(self, waiter: Waiter) -> None:
         """Forget a caller who was served or went away; harmless when it isn't here."""
         group = self._groups.get(waiter.types)
         if group is None:
             return
         group.waiters.pop(waiter, None)
+        group.settled.discard(waiter)
         if group.waiters:
             return
         del self._groups[waiter.types]

@@ -108,12 +108,15 @@ class WorkDesk:
         """Claim what is there, else wait up to `seconds` for a first task; empty when none came."""
         if stopping():
             return []
+        must_look = not self._room.is_settled(want.types)
         # In the room before the first look: a task that is created meanwhile signals it.
         self._room.add(want)
         try:
-            _, claimed = await self._first_look(want)
-            if claimed or want.delivery.done():
-                return claimed
+            if must_look:
+                _, claimed = await self._first_look(want)
+                if claimed or want.delivery.done():
+                    return claimed
+            self._room.settle(want)
             await asyncio.wait({want.delivery}, timeout=seconds)
             return want.delivery.result() if want.delivery.done() else []
         except asyncio.CancelledError:

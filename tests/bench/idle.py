@@ -56,11 +56,14 @@ async def _client(arguments: child.Arguments) -> dict[str, Any]:
     until = time.monotonic() + arguments["seconds"]
 
     async def worker(wire: Wire, number: int) -> None:
+        # The waits of a fleet end one after the other, not all at once.
+        wait_seconds = WAIT_SECONDS * (number + 1) / arguments["waiting"]
         while (left := until - time.monotonic()) > 0:
             try:
                 await wire.claim(
-                    f"w{number}", [f"idle.{number % TYPES}"], 1, wait_seconds=min(WAIT_SECONDS, left + 0.1)
+                    f"w{number}", [f"idle.{number % TYPES}"], 1, wait_seconds=min(wait_seconds, left + 0.1)
                 )
+                wait_seconds = WAIT_SECONDS
             except Exception as error:  # noqa: BLE001 - told at the end
                 failures.append(repr(error))
                 await asyncio.sleep(1.0)

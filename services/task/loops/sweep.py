@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from libs.common.loops import Periodic
-from services.task.lane import Lane
+from services.task.lane import Connection, Lane
 from services.task.limits import TypeLimits
 from services.task.loops.patience import Patience
 from services.task.repository_end import Ended, end_lost, lock_all_policies
@@ -43,15 +43,23 @@ class Sweep:
     async def step(self) -> None:
         """Sweep once, as far as this server has listened long enough."""
         try:
-            async with self._lane.transaction() as connection:
-                patience = self._patience.observe(await connection.fetchval("SELECT clock_timestamp()"))
-            while await self._sweep(patience) == MOST:
+            while await self._sweep() == MOST:
                 pass
         except Exception:
             self._patience.doubt()
             raise
 
-    async def _sweep(self, patience_seconds: float) -> int:
+    async def _sweep(self) -> int:
+        async with self._lane.transaction() as connection:
+            patience_seconds = self._patience.observe(await connection.fetchval("SELECT clock_timestamp()"))
+            ended = await self._end(connection, patience_seconds)
+        if ended:
+            given_back = sum(task.status == Status.PENDING for task in ended)
+            log.warning("task.runs_lost", given_back=given_back, ended=len(ended) - given_back)
+            self._on_ended(ended)
+        return len(ended)
+
+    async def _end(self, connection: Connection, patience_seconds: float) -> list[Ended]:
         limits = self._limits
         named = limits.named_types()
         # A type whose lease is longer than this server has listened must wait: its limits are left out, and
@@ -66,13 +74,7 @@ class Sweep:
         if limits.default_lease_seconds <= patience_seconds:
             default = (limits.default_lease_seconds, limits.default_stall_seconds)
         if not own and default is None:
-            return 0
-        async with self._lane.transaction() as connection:
-            if limits.several_policies:
-                await lock_all_policies(connection)
-            ended = await end_lost(connection, own, default, unripe=unripe, most=MOST)
-        if ended:
-            given_back = sum(task.status == Status.PENDING for task in ended)
-            log.warning("task.runs_lost", given_back=given_back, ended=len(ended) - given_back)
-            self._on_ended(ended)
-        return len(ended)
+            return []
+        if limits.several_policies:
+            await lock_all_policies(connection)
+        return await end_lost(connection, own, default, unripe=unripe, most=MOST)

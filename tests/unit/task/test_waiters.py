@@ -83,3 +83,19 @@ async def test_slots_are_dealt_in_turns(counts: list[int], most: int, slots: str
 async def test_waiters_are_grouped_by_the_types_they_want() -> None:
     one, two = Waiter("a", ("s",), 1), Waiter("b", ("s", "t"), 1)
     assert by_types([one, two]) == {("s",): [one], ("s", "t"): [two]}
+
+
+async def test_who_comes_to_those_that_found_nothing_need_not_look() -> None:
+    room = WaitRoom()
+    first = _wait(room, "a", "t")
+    assert not room.is_settled(("t",))
+    room.settle(first)
+    assert room.is_settled(("t",))
+    assert not room.is_settled(("s", "t"))
+    second = _wait(room, "b", "t")
+    room.remove(first)
+    assert not room.is_settled(("t",))
+    room.settle(second)
+    room.remove(second)
+    room.settle(second)
+    assert not room.is_settled(("t",))
