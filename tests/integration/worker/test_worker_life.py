@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
 from frontrow.worker import Completed, Infrastructure, Outcome, Run, Worker
 
 from libs.common.context_server import ContextServer
@@ -127,3 +128,28 @@ async def test_a_worker_that_starts_before_its_server_gets_to_work_when_that_is_
         await reaches(tasks, made.id, "COMPLETED", 30)
         assert time.monotonic() - began < 6
     await server.stop(1)
+
+
+async def test_a_task_given_back_because_the_surroundings_are_down_does_not_wait_out_the_workers_own_pause(
+    address: str, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frontrow.worker.backoff.FIRST_SECONDS", 30.0)
+    kind = new_type()
+
+    async def handle(run: Run) -> Outcome:
+        if run.payload["down"]:
+            raise Infrastructure("the store is down")
+        await finish.wait()
+        return Completed()
+
+    finish = asyncio.Event()
+    other = await tasks.create(kind, payload={"down": False})
+    down = await tasks.create(kind, payload={"down": True})
+    async with working(address, kind, handle, concurrency=2):
+        await eventually(lambda: _given_back(tasks, down.id))
+        finish.set()
+        await reaches(tasks, other.id, "COMPLETED", 10)
+
+
+async def _given_back(tasks: Tasks, task_id: str) -> bool:
+    return (await tasks.get(task_id)).status_reason == "RELEASED"

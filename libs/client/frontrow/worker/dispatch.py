@@ -58,7 +58,9 @@ class Dispatcher:
         self._reserved = 0
         self._finish_call: asyncio.Task[None] | None = None
         self._claim_call: asyncio.Task[None] | None = None
+        # No call before the one, no claim before the other: a store that is down holds up no finish.
         self._not_before = 0.0
+        self._no_claim_before = 0.0
         self._accepting = True
         self._scheduled = False
 
@@ -108,7 +110,7 @@ class Dispatcher:
             self._claim_call = self._begin(self._claim(count), count)
 
     def _free_slots(self) -> int:
-        if not self._accepting:
+        if not self._accepting or self._loop.time() < self._no_claim_before:
             return 0
         slots = self._limits.concurrency if self._serving else 1
         return max(0, slots - len(self._running) - self._reserved)
@@ -199,7 +201,8 @@ class Dispatcher:
         except InfrastructureDown:
             pause = self._runs_down.failed()
             self._tell_serving()
-            self._pause(pause)
+            self._no_claim_before = max(self._no_claim_before, self._loop.time() + pause)
+            self._loop.call_later(pause + 0.001, self.wake)
             return Released(pause)
         self._worked(self._runs_down)
         return outcome
