@@ -3,14 +3,18 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import structlog
 
 log = structlog.get_logger(__name__)
 
+T = TypeVar("T")
+
 _FIRST_BACKOFF_SECONDS = 0.25
 _LONGEST_BACKOFF_SECONDS = 30.0
+# A loop is one caller among many, and must be at work again soon after a long outage has ended.
+_LONGEST_STEP_BACKOFF_SECONDS = 3.0
 
 
 def backoff_seconds(
@@ -34,6 +38,16 @@ def is_cancelled() -> bool:
     return task is None or task.cancelling() > 0
 
 
+async def uninterrupted(work: Awaitable[T]) -> T:
+    """Finish a terminal write even when the run is cancelled meanwhile; the cancellation goes on after it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
 class Loop(Protocol):
     """A duty that runs beside the RPCs of a server."""
 
@@ -48,7 +62,7 @@ class Periodic:
     """A loop that runs ``step`` at once, then every ``interval_seconds``, and sooner when woken.
 
     A failed step is logged and never ends the loop. After a failure the loop waits (0.25 s doubling
-    to 30 s, with jitter) and wakes do not cut that short: a database that is down is not hammered.
+    to 3 s, with jitter) and wakes do not cut that short: a database that is down is not hammered.
     """
 
     def __init__(
@@ -116,7 +130,8 @@ class Periodic:
                 failures += 1
                 log.exception("loop.step_failed", loop=self.name, failures=failures)
             if failures:
-                await self._wait(backoff_seconds(failures), self._stopping)
+                pause = backoff_seconds(failures, longest=_LONGEST_STEP_BACKOFF_SECONDS)
+                await self._wait(pause, self._stopping)
             else:
                 varied = random.uniform(1 - self._jitter, 1 + self._jitter)  # noqa: S311 - jitter
                 await self._wait(self._interval_seconds * varied, self._stopping, self._wanted)
