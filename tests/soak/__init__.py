@@ -1,1 +1,1 @@
-"""Long proofs: a state machine against a model, and runs under faults. `make soak`; short forms in `make test`."""
+"""Long proofs: a state machine against a model, and runs under faults; `make test` runs short forms."""

@@ -267,7 +267,12 @@ class Model:
         if task.status in TERMINAL:
             return False
         if task.status == "pending":
-            task.status, task.version, task.reason, task.due = "cancelled", task.version + 1, "CANCELLED", None
+            task.status, task.version, task.reason, task.due = (
+                "cancelled",
+                task.version + 1,
+                "CANCELLED",
+                None,
+            )
         task.cancel_requested = True
         return True
 

@@ -46,7 +46,8 @@ SETTINGS = TaskSettings(
 )
 _MOVE = """
 UPDATE task.tasks SET started_at = started_at - $1::interval, heartbeat_at = heartbeat_at - $1::interval,
-    progress_at = progress_at - $1::interval, due_at = due_at - $1::interval, run_after = run_after - $1::interval
+    progress_at = progress_at - $1::interval, due_at = due_at - $1::interval,
+    run_after = run_after - $1::interval
 """
 _EMPTY = "; ".join(
     f"DELETE FROM task.{name}"

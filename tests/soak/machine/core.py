@@ -92,6 +92,11 @@ class Core(RuleBasedStateMachine):
 
         return self.rig.run(patiently())
 
+    def finish_all(self, server: int, items: Sequence[tuple[Run, End]]) -> list[str]:
+        """End runs; return the outcomes."""
+        given = [finish_item(run, end) for run, end in items]
+        return self.call(lambda: self.client(server).finish(*given))
+
     def refused(self, call: Callable[[], Awaitable[object]]) -> tuple[str, str, dict[str, str]]:
         """Make a call that must fail; return code, reason and metadata."""
         try:

@@ -7,16 +7,16 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from tests.soak.machine.core import TYPES, Core, finish_item, servers, workers
+from tests.soak.machine.core import TYPES, Core, servers, workers
 from tests.soak.model import LEASES, STEP, TERMINAL, End, Run
 
 
 class FaultRules(Core):
     """Rules of time and of crashes."""
 
-    def _listen(self) -> None:
-        self.run(self.rig.step_clock(STEP))
-        self.model.advance(STEP)
+    def _listen(self, seconds: float = STEP) -> None:
+        self.run(self.rig.step_clock(seconds))
+        self.model.advance(seconds)
         self.run(self.rig.sweep())
         self.model.sweep()
 
@@ -61,8 +61,8 @@ class FaultRules(Core):
 
     def teardown(self) -> None:
         """Let everything come to an end: whatever happened, each task can still be brought there."""
-        for _ in range(max(LEASES.values()) // STEP * 2 + 2):
-            self._listen()
+        for _ in range(max(LEASES.values()) // STEP + 2):
+            self._listen(2 * STEP)
         while True:
             response = self.call(lambda: self.client(0).claim(TYPES, 100, worker=self.workers[0]))
             self.handed_out(0, response.tasks, lost=False)
@@ -70,7 +70,7 @@ class FaultRules(Core):
                 break
             items = [(Run(UUID(task.id), task.version), End("completed")) for task in response.tasks]
             expected = [self.model.finish(run, end) for run, end in items]
-            assert self.call(lambda: self.client(1).finish(*[finish_item(*i) for i in items])) == expected
+            assert self.finish_all(1, items) == expected
         self.database_is_as_the_model_says()
         left = [task for task in self.model.tasks.values() if task.status not in TERMINAL]
         assert not left, f"never ended: {left}"

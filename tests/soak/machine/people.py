@@ -67,11 +67,11 @@ class PeopleRules(Core):
             assert not response.created
             assert response.task.id == str(task_id)
 
-    @rule(server=servers, kind=type_names, count=st.integers(1, 5), known=st.none() | picks, clash=st.booleans())
+    @rule(
+        server=servers, kind=type_names, count=st.integers(1, 5), known=st.none() | picks, clash=st.booleans()
+    )
     def create_many(self, server: int, kind: str, count: int, known: int | None, clash: bool) -> None:
-        requests = []
-        for _ in range(count):
-            requests.append(_copy(self._request(kind, 0, 2, 0), task_id=str(self.new_id())))
+        requests = [_copy(self._request(kind, 0, 2, 0), task_id=str(self.new_id())) for _ in range(count)]
         wanted = [UUID(request.task_id) for request in requests]
         clashes = False
         if known is not None and self._requests:
@@ -87,9 +87,7 @@ class PeopleRules(Core):
             return
         response = self.call(lambda: stub.BatchCreateTasks(batch, timeout=20))
         assert [UUID(task.id) for task in response.tasks] == wanted
-        self.model.create(
-            (task_id, kind, 2, 0, 0) for task_id in wanted if task_id not in self.model.tasks
-        )
+        self.model.create((task_id, kind, 2, 0, 0) for task_id in wanted if task_id not in self.model.tasks)
         self._requests += [
             (request, task_id)
             for request, task_id in zip(requests, wanted, strict=True)

@@ -7,6 +7,7 @@ import copy
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -59,16 +60,14 @@ class RaceRules(Core):
         run = self.some_run(pick)
         if run.task_id not in self.model.tasks:
             return
-        racers = [
-            self._racer(kind, run, said_only(end), number) for number, (kind, end) in enumerate(kinds)
-        ]
+        racers = [self._racer(kind, run, said_only(end), number) for number, (kind, end) in enumerate(kinds)]
 
         async def race() -> list[Any]:
             return await asyncio.gather(*(_answer(racer.call) for racer in racers))
 
         answers = self.run(race())
         state = self.run(self.rig.look())
-        failures = []
+        failures: list[object] = []
         for order in itertools.permutations(range(len(racers))):
             tried = copy.deepcopy(self.model)
             expected = {number: racers[number].expected(tried) for number in order}
@@ -111,7 +110,7 @@ class RaceRules(Core):
 
     @rule(types=type_sets, counts=st.lists(st.integers(1, 4), min_size=2, max_size=4))
     def claims_race(self, types: tuple[str, ...], counts: list[int]) -> None:
-        """Claim with several workers at once: nothing is handed out twice, and nobody hears a false "empty"."""
+        """Claim with several workers at once: nothing goes out twice, and nobody hears a false "empty"."""
         sure = {task.task_id for task in self.model.claimable(types)}
         doubtful = {task.task_id for task in self.model.perhaps_claimable(types)}
 
@@ -120,7 +119,7 @@ class RaceRules(Core):
             return lambda: client.claim(types, count, worker=worker)
 
         async def race() -> Sequence[pb.ClaimTasksResponse]:
-            return await asyncio.gather(*(_patiently(claim(*item)) for item in enumerate(counts)))
+            return list(await asyncio.gather(*(_patiently(claim(*item)) for item in enumerate(counts))))
 
         answers = self.run(race())
         got = [UUID(task.id) for answer in answers for task in answer.tasks]
@@ -160,12 +159,13 @@ class RaceRules(Core):
         self, worker: str, server: int, kind: str, wait: float, new: Sequence[UUID], patience_ms: int
     ) -> set[str]:
         """Claim, create tasks meanwhile at the other server, leave; return what the answer named, if any."""
-        request = pb.ClaimTasksRequest(worker_id=worker, types=[kind], max_tasks=2, wait=lasting(wait))
-        call = self.client(server).stub.ClaimTasks(request, timeout=20)
+        claim = pb.ClaimTasksRequest(worker_id=worker, types=[kind], max_tasks=2, wait=lasting(wait))
+        call = self.client(server).stub.ClaimTasks(claim, timeout=20)
         answer = asyncio.ensure_future(_answered(call))
         other = self.client(server + 1 - 2 * (server % SERVERS))
         for task_id in new:
-            await _patiently(lambda task_id=task_id: other.create(kind, task_id=str(task_id), max_attempts=2))
+            request = pb.CreateTaskRequest(task_id=str(task_id), type=kind, max_attempts=2)
+            await _patiently(partial(other.stub.CreateTask, request, timeout=20))
         await asyncio.wait({answer}, timeout=patience_ms / 1000)
         call.cancel()
         response = await answer
@@ -173,7 +173,7 @@ class RaceRules(Core):
         return set() if response is None else {task.id for task in response.tasks}
 
 
-async def _answered(call: Any) -> pb.ClaimTasksResponse | None:
+async def _answered(call: Awaitable[pb.ClaimTasksResponse]) -> pb.ClaimTasksResponse | None:
     try:
         return await call
     except (asyncio.CancelledError, grpc.aio.AioRpcError):

@@ -24,6 +24,7 @@ from tests.soak.machine.core import (
 )
 from tests.soak.model import End, Run
 
+_losses = st.sampled_from([False, False, True])
 _counts = st.sampled_from([1, 1, 1, 2, 3, 10])
 
 
@@ -31,7 +32,7 @@ class WorkerRules(Core):
     """Rules of workers."""
 
     @rule(
-        worker=workers, server=servers, types=type_sets, count=_counts, lost=st.sampled_from([False, False, True]),
+        worker=workers, server=servers, types=type_sets, count=_counts, lost=_losses,
         finish=st.lists(st.tuples(picks, ends), max_size=2),
     )  # fmt: skip
     def claim(
@@ -85,8 +86,7 @@ class WorkerRules(Core):
         """End runs, perhaps the same one twice, perhaps long after they were over."""
         named = [(self._mostly_held(worker, pick), said_only(end)) for pick, end in items]
         expected = [self.model.finish(run, end) for run, end in named]
-        given = [finish_item(*item) for item in named]
-        assert self.call(lambda: self.client(server).finish(*given, worker=self.workers[worker])) == expected
+        assert self.finish_all(server, named) == expected
         self._forget(named)
 
     @rule(
@@ -96,7 +96,8 @@ class WorkerRules(Core):
     def store_address(self, server: int, pick: int, name: str, url: str) -> None:
         run = self.some_run(pick)
         task = self.model.live(run)
-        request = pb.UpdateTaskUrlsRequest(task_id=str(run.task_id), version=run.version, **{name: url})
+        request = pb.UpdateTaskUrlsRequest(task_id=str(run.task_id), version=run.version)
+        setattr(request, name, url)
         request.update_mask.paths.append(name)
         stub = self.client(server).stub
         if task is not None:

@@ -1,0 +1,13 @@
+"""Work while processes are killed and connections cut: a small form of what `make soak` does at length."""
+
+from __future__ import annotations
+
+from tests.soak.storm import Plan, Storm
+
+
+async def test_every_task_ends_once_while_workers_servers_and_postgresql_are_killed() -> None:
+    report = await Storm(Plan(tasks=300, kills=10, restarts=1, cuts=3, longest_pause_seconds=0.4)).run()
+    print(report)
+    assert report.ended.total() == 300
+    assert report.faults["kill"] == 10
+    assert max(report.serving_again_seconds) <= 5

@@ -1,0 +1,17 @@
+"""How much of a soak to run."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--share`, for a look at less than the whole."""
+    parser.addoption("--share", type=float, default=1.0, help="how much of each soak to run, above 0 up to 1")
+
+
+@pytest.fixture
+def share(request: pytest.FixtureRequest) -> float:
+    """Give the part of each soak that shall run."""
+    share: float = request.config.getoption("--share")
+    return share

@@ -1,0 +1,23 @@
+"""A concurrency limit in 10,000 random races over three server instances."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Serve
+from tests.integration.task.service import Tasks, serve_task
+from tests.soak.limits import LimitRaces
+
+RACES = 10_000
+
+
+@pytest.mark.timeout(3600)
+async def test_a_limit_is_never_exceeded(serve: Serve, database_url: str, share: float) -> None:
+    servers = [Tasks(await serve_task(serve, database_url)) for _ in range(3)]
+    races = LimitRaces(servers, limits=[1, 4], seed=2)
+    await races.run(round(RACES * share))
+    await races.no_room_is_lost()
+    print(f"{races.claimed} claims, {dict(races.most)} at once, slowest {races.slowest_seconds:.3f} s")
+    assert set(races.most.values()) == {1, 4}
+    for server in servers:
+        await server.close()

@@ -1,0 +1,32 @@
+"""10,000 tasks under 200 kills, restarts of PostgreSQL, cut listeners and cut connections."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.soak.storm import Plan, Storm
+
+TASKS, KILLS, RESTARTS, CUTS = 10_000, 200, 6, 60
+SERVING_AGAIN_SECONDS = 5.0
+
+
+@pytest.mark.timeout(3600)
+async def test_every_task_ends_exactly_once_whatever_is_killed_or_cut(share: float) -> None:
+    plan = Plan(
+        tasks=round(TASKS * share),
+        kills=max(2, round(KILLS * share)),
+        restarts=max(1, round(RESTARTS * share)),
+        cuts=max(3, round(CUTS * share)),
+        servers=3,
+        workers=4,
+        slots=10,
+        work_seconds=1.5,
+        longest_pause_seconds=2.0,
+        outage_seconds=40.0,
+        end_seconds=600.0,
+    )
+    report = await Storm(plan).run()
+    print(report)
+    assert report.ended.total() == plan.tasks
+    assert report.faults["kill"] == plan.kills
+    assert max(report.serving_again_seconds) <= SERVING_AGAIN_SECONDS
