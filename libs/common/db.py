@@ -59,6 +59,7 @@ def make_engine(settings: DatabaseSettings, application_name: str) -> AsyncEngin
         max_overflow=settings.max_overflow,
         pool_timeout=settings.pool_timeout_seconds,
         connect_args=connect_args,
+        hide_parameters=True,  # an error's text goes into the log, where no payload belongs
     )
     event.listen(engine.sync_engine, "handle_error", _name_bare_errors)
     return engine

@@ -220,3 +220,11 @@ async def test_another_unsupported_feature_is_not_transient(database: Database) 
     error = await _error(database, "DO $$ BEGIN RAISE SQLSTATE '0A000'; END $$")
     assert sqlstate(error) == "0A000"
     assert not is_transient(error)
+
+
+async def test_an_error_never_tells_the_values_of_its_statement(database: Database) -> None:
+    with pytest.raises(sqlalchemy.exc.DBAPIError) as refused:
+        async with database.begin() as session:
+            await session.execute(insert(ITEM).values(name="far too long a name", url="secret-payload"))
+    assert "INSERT INTO shop.item" in str(refused.value)
+    assert "secret-payload" not in str(refused.value)
