@@ -93,6 +93,13 @@ class DatabaseUnavailable(DomainError):
     reason = "DATABASE_UNAVAILABLE"
 
 
+class ObjectStoreUnavailable(DomainError):
+    """Report that the object store can't be reached or has no room; the same call may succeed soon."""
+
+    kind = Kind.UNAVAILABLE
+    reason = "STORE_UNAVAILABLE"
+
+
 class PeerUnavailable(DomainError):
     """Report that a service this one depends on can't be reached now; the same call may succeed soon."""
 

@@ -1,4 +1,4 @@
-"""Recognise the failures of the database and of other services for what they mean to a caller."""
+"""Recognise the failures of database, object store and other services for what they mean to a caller."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ from libs.common.errors import (
     DeadlineExceeded,
     DomainError,
     InvalidArgument,
+    ObjectStoreUnavailable,
     PeerUnavailable,
 )
+from libs.common.objects.store import StoreUnavailable
 
 _RETRY_SECONDS = 1.0
+_STORE_RETRY_SECONDS = 5.0
 
 
 def as_domain_error(error: BaseException) -> DomainError | None:
     """Return the refusal an error stands for, None when it is a defect of ours.
 
     A database that is away, busy or just changed: the same call may succeed soon. A value it can't hold
-    (class 22): the request is at fault. A service that can't be reached or is too slow, met by a handler that
-    didn't deal with it, stays that.
+    (class 22): the request is at fault. An object store that is away or full, a service that can't be reached
+    or is too slow, met by a handler that didn't deal with it, stay that.
     """
     if isinstance(error, DomainError):
         return error
     if isinstance(error, grpc.aio.AioRpcError):
         return _of_peer(error)
+    if isinstance(error, StoreUnavailable):
+        return ObjectStoreUnavailable(
+            "the object store can't serve this call now; try again", retry_delay_seconds=_STORE_RETRY_SECONDS
+        )
     if db.is_transient(error):
         return DatabaseUnavailable(
             "the database can't serve this call now; try again", retry_delay_seconds=_RETRY_SECONDS

@@ -8,7 +8,8 @@ import shutil
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -56,16 +57,19 @@ class LocalStore:
             aside = await asyncio.to_thread(self._new_file)
         try:
             size = 0
-            with aside.open("wb") as file:
+            # unbuffered: nothing is left that closing the file would have to write, on a full disk once more
+            with _storage_errors():
+                file = aside.open("wb", buffering=0)
+            with file:
                 async for chunk in chunks:
                     with _storage_errors():
-                        size += await asyncio.to_thread(file.write, chunk)
+                        size += await asyncio.to_thread(_write_all, file, chunk)
                 with _storage_errors():
                     await asyncio.to_thread(_sync, file)
             with _storage_errors():
                 await asyncio.to_thread(self._rename, aside, target)
         finally:
-            aside.unlink(missing_ok=True)
+            _discard(aside)
         return size
 
     async def get_bytes(self, key: str) -> bytes:
@@ -147,7 +151,7 @@ class LocalStore:
                     _sync(file)
                 self._rename(aside, target)
             finally:
-                aside.unlink(missing_ok=True)
+                _discard(aside)
 
     def _rename(self, aside: Path, target: Path) -> None:
         missing = [p for p in target.parents if not p.exists() and p.is_relative_to(self._root)]
@@ -170,7 +174,21 @@ class LocalStore:
         return len(old)
 
 
-def _sync(file: BinaryIO) -> None:
+def _write_all(file: FileIO, chunk: bytes) -> int:
+    """Write the whole chunk to an unbuffered file, which may take less at a time; return its size."""
+    rest = memoryview(chunk)
+    while rest:
+        rest = rest[file.write(rest) :]
+    return len(chunk)
+
+
+def _discard(aside: Path) -> None:
+    """Remove what was written aside, if it is still there; the sweep takes what can't be removed now."""
+    with suppress(OSError):
+        aside.unlink(missing_ok=True)
+
+
+def _sync(file: BinaryIO | FileIO) -> None:
     file.flush()
     os.fsync(file.fileno())
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import resource
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -140,6 +142,35 @@ async def test_a_folder_that_is_a_file_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StoreUnavailable):
         await open_url(str(tmp_path / "file")).put_bytes("a/b", b"x")
+
+
+@contextmanager
+def files_may_hold(size_bytes: int) -> Iterator[None]:
+    """Let every write beyond the size fail, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("chunk", [1000, 1 << 18])
+async def test_a_disk_that_fills_up_is_unavailable_and_leaves_nothing_half(
+    tmp_path: Path, chunk: int
+) -> None:
+    store = open_url(str(tmp_path))
+    body = os.urandom(3 << 20)
+    pieces = [body[start : start + chunk] for start in range(0, len(body), chunk)]
+    with files_may_hold(1 << 20):
+        with pytest.raises(StoreUnavailable):
+            await store.put_stream("a/stream", chunks_of(*pieces))
+        with pytest.raises(StoreUnavailable):
+            await store.put_bytes("a/bytes", body)
+    assert [key async for key in store.list()] == []
+    assert os.listdir(tmp_path / ".tmp") == []
+    assert await store.put_stream("a/stream", chunks_of(body)) == len(body)
+    assert await store.get_bytes("a/stream") == body
 
 
 async def test_what_a_killed_writer_left_aside_is_swept_and_nothing_else(tmp_path: Path) -> None:

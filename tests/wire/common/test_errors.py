@@ -12,6 +12,7 @@ from sqlalchemy import text
 from libs.common.client import error_info, reason_of
 from libs.common.db import Database
 from libs.common.errors import DomainError, FieldViolation, Kind
+from libs.common.objects import StoreUnavailable
 from libs.common.settings import DatabaseSettings
 from tests.wire.common.probe import Probe, Request, Response, failure
 
@@ -115,6 +116,15 @@ async def test_any_message_arrives_as_it_was_written(message):
     async with raising(Taken(message)).serving() as stub:
         detail = error_info(await failure(stub.Ask(Request(), timeout=5)))
     assert (detail.message, detail.reason) == (message, "NAME_TAKEN")
+
+
+async def test_an_object_store_that_is_away_or_full_is_unavailable_without_its_path():
+    gone = StoreUnavailable("the object folder failed: no space left in /srv/secret")
+    async with raising(gone).serving() as stub:
+        detail = error_info(await failure(stub.Ask(Request(), timeout=5)))
+    assert (detail.code, detail.reason) == (grpc.StatusCode.UNAVAILABLE, "STORE_UNAVAILABLE")
+    assert detail.retry_delay_seconds == 5.0
+    assert "/srv" not in detail.message
 
 
 async def test_details_that_are_no_status_of_ours_are_ignored():
