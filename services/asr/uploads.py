@@ -9,9 +9,9 @@ from frontrow.asr.v1 import live_material_service_pb2 as pb
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
-from libs.common.objects import ObjectStore
+from libs.common.objects import ObjectMissing, ObjectStore
 from services.asr import convert, repository_material, repository_upload
-from services.asr.errors import OffsetMismatch, Sha1Mismatch, UploadOverrun
+from services.asr.errors import ObjectLost, OffsetMismatch, Sha1Mismatch, UploadOverrun
 
 
 class Uploads:
@@ -93,15 +93,22 @@ class Uploads:
     async def _close(self, upload_id: UUID) -> pb.Upload:
         """Join the parts when all are there; returns the upload's state."""
         async with self._database.begin() as session:
-            row = await repository_upload.get(session, upload_id)
+            # locked: row and parts of one moment; without, another call's finish may come between the two
+            row = await repository_upload.get(session, upload_id, for_update=True)
             keys = await repository_upload.part_keys(session, upload_id)
         if row.committed_bytes < row.size_bytes or row.sha1:
             return convert.upload_message(row)
         media_key = f"recordings/{upload_id}/original"
         digest = hashlib.sha1(usedforsecurity=False)
-        await self._store.put_stream(media_key, self._joined(keys, digest))
+        try:
+            await self._store.put_stream(media_key, self._joined(keys, digest))
+        except ObjectMissing:
+            return await self._ended_meanwhile(upload_id)
         sha1 = digest.hexdigest()
         async with self._database.begin() as session:
+            row = await repository_upload.get(session, upload_id, for_update=True)
+            if row.sha1 or await repository_upload.part_keys(session, upload_id) != keys:
+                return convert.upload_message(row)  # another call was quicker, to either end
             right = row.expected_sha1 in {"", sha1}
             if right:
                 await repository_upload.finish(session, upload_id, sha1=sha1, media_key=media_key)
@@ -114,6 +121,21 @@ class Uploads:
                 "the stored bytes don't hash to what was announced; send all again from offset 0",
                 sha1=sha1,
                 upload_id=str(upload_id),
+            )
+        return convert.upload_message(row)
+
+    async def _ended_meanwhile(self, upload_id: UUID) -> pb.Upload:
+        """Return the state of an upload whose parts went away while they were joined.
+
+        Raises:
+            UploadNotFound: it was removed.
+            ObjectLost: nobody ended it, so the store lost a part.
+        """
+        async with self._database.begin() as session:
+            row = await repository_upload.get(session, upload_id)
+        if not row.sha1 and row.committed_bytes == row.size_bytes:
+            raise ObjectLost(
+                "the store lost a part of this upload; begin a new one", upload_id=str(upload_id)
             )
         return convert.upload_message(row)
 

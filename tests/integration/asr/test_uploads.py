@@ -2,7 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import grpc
 from frontrow.asr.v1 import live_material_service_pb2 as pb
@@ -10,9 +12,13 @@ from sqlalchemy import select
 
 from libs.common.client import error_info
 from libs.common.db import Database
+from libs.common.ids import uuid7
+from libs.common.settings import StoreSettings
 from libs.common.testing import eventually
+from services.asr import repository_upload
 from services.asr.models import uploads
 from services.asr.mount import mount
+from services.asr.uploads import Uploads
 from tests.conftest import Serve
 from tests.integration.asr.bed import Bed, messages, refusal, sha1_of
 from tests.integration.asr.conftest import ASR
@@ -137,6 +143,73 @@ async def test_of_two_calls_that_go_on_at_once_one_wins_and_the_bytes_are_right(
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(outcome, BaseException) for outcome in outcomes) <= 1
     assert await stored(bed, upload_id) == content
+
+
+async def all_parts_stored_but_not_joined(bed: Bed, database: Database, content: bytes) -> str:
+    """Leave an upload as a server does that dies before it joins the parts; returns its id."""
+    upload_id = uuid7()
+    values = {"size_bytes": len(content), "file_name": "a.mp4", "expected_sha1": ""}
+    async with database.begin() as session:
+        await repository_upload.create(session, upload_id, values)
+    for offset in range(0, len(content), PART):
+        part, key = content[offset : offset + PART], f"uploads/{upload_id}/{offset:015d}-part"
+        await bed.store.put_bytes(key, part)
+        async with database.begin() as session:
+            await repository_upload.commit_part(
+                session, upload_id, offset=offset, size_bytes=len(part), key=key
+            )
+    return str(upload_id)
+
+
+async def test_calls_that_join_the_same_parts_at_once_all_tell_the_whole_and_its_hash(
+    bed: Bed, database: Database
+) -> None:
+    for _ in range(12):
+        content = os.urandom(3 * PART)
+        upload_id = await all_parts_stored_but_not_joined(bed, database, content)
+
+        def close(upload_id: str = upload_id, content: bytes = content) -> Awaitable[pb.UploadMediaResponse]:
+            return bed.materials.UploadMedia(messages(content, upload_id=upload_id, offset=len(content)))
+
+        answers = await asyncio.gather(*(close() for _ in range(8)))
+        assert {answer.upload.sha1 for answer in answers} == {sha1_of(content)}
+        assert await stored(bed, upload_id) == content
+
+
+async def test_a_call_whose_parts_another_has_joined_and_removed_is_told_the_end(
+    bed: Bed, database: Database
+) -> None:
+    content = os.urandom(2 * PART)
+    upload_id = await all_parts_stored_but_not_joined(bed, database, content)
+    slow = Uploads(database, bed.store, part_bytes=PART)
+    joined = slow._joined
+
+    async def joined_late(keys: Sequence[str], digest: object) -> AsyncIterator[bytes]:
+        await bed.materials.UploadMedia(messages(content, upload_id=upload_id, offset=len(content)))
+        for key in keys:
+            await bed.store.delete(key)
+        async for chunk in joined(keys, digest):  # type: ignore[arg-type]
+            yield chunk
+
+    slow._joined = joined_late  # type: ignore[method-assign,assignment]
+    answer = await slow.receive(messages(content, upload_id=upload_id, offset=len(content)))
+    assert answer.sha1 == sha1_of(content)
+    assert await stored(bed, upload_id) == content
+
+
+async def test_a_store_that_is_away_is_told_as_such_and_the_upload_goes_on(
+    bed: Bed, serve: Serve, tmp_path: Path
+) -> None:
+    folder = tmp_path / "objects"
+    folder.write_bytes(b"")
+    common = replace(bed.common, store=StoreSettings(object_store=str(folder)))
+    other = Bed.over(common, await serve("asr", await mount(ASR, common)))
+    content = os.urandom(PART)
+    code, reason = await refusal(other.materials.UploadMedia(messages(content)))
+    assert (code, reason) == (grpc.StatusCode.UNAVAILABLE, "STORE_UNAVAILABLE")
+    folder.unlink()
+    assert await other.upload(content)
+    await other.close()
 
 
 async def test_more_bytes_than_announced_are_refused(bed: Bed) -> None:
