@@ -96,7 +96,7 @@ class Downloader:
                 if isinstance(error, aiohttp.ClientConnectorDNSError):
                     raise ImageProblem("DNS", "the host's name can't be resolved") from error
                 raise ImageProblem("CONNECTION", "the connection failed") from error
-            except aiohttp.InvalidURL as error:
+            except (aiohttp.InvalidURL, UnicodeError) as error:  # the latter: a host that no resolver takes
                 raise ImageProblem("BAD_URL", "the address is not one that can be fetched") from error
             except aiohttp.ClientError as error:
                 raise ImageProblem("CONNECTION", f"the transfer broke ({type(error).__name__})") from error

@@ -110,6 +110,12 @@ async def test_a_hop_to_anything_but_plain_http_is_refused(site: Site, tmp_path:
     assert await reason(url, tmp_path) == "BAD_REDIRECT"
 
 
+@pytest.mark.parametrize("host", ["a" * 64 + ".com", "a..com", ".com", "xn--", "é" * 60 + ".com"])
+async def test_a_host_that_can_be_no_name_is_a_bad_address(site: Site, tmp_path: Path, host: str) -> None:
+    for url in (f"http://{host}/a.jpg", site.redirect("hop", f"http://{host}/a.jpg")):
+        assert await reason(url, tmp_path) in {"BAD_URL", "DNS"}
+
+
 THIS_MACHINE = ["127.0.0.1", "localhost", "2130706433", "0x7f000001", "127.1", "[::1]", "[::ffff:127.0.0.1]"]
 
 
