@@ -52,7 +52,7 @@ async def make(
 
     Raises:
         Truncated: the source claims content, but nothing of it is there.
-        MediaError, MediaInfrastructure: see `services.asr.media.errors`.
+        MediaError, MediaInfrastructure, FfmpegTimeout: see `services.asr.media.errors`.
     """
     copy = media.video_codec in COPIED_VIDEO | {""} and _audio_codec(media) in COPIED_AUDIO
     attempts = [True, False] if copy else [False]

@@ -69,7 +69,7 @@ async def cut(
 
     Raises:
         SpanOutside: nothing of the span is inside the recording.
-        MediaError, MediaInfrastructure: see `services.asr.media.errors`.
+        MediaError, MediaInfrastructure, FfmpegTimeout: see `services.asr.media.errors`.
     """
     found = await _found(canonical, start_ms, end_ms, media)
     if media.has_picture and not encode_all and not found.freeze and not found.regrid:

@@ -63,7 +63,7 @@ class FfmpegFailed(MediaError):
 
 
 class MediaInfrastructure(Exception):
-    """This machine can't do the work now, whatever the recording: no ffmpeg, disk full, out of time."""
+    """This machine can't do the work now, whatever the recording: no ffmpeg, disk full."""
 
     reason: ClassVar[str] = "MEDIA_INFRASTRUCTURE"
 
@@ -80,7 +80,10 @@ class DiskFull(MediaInfrastructure):
     reason = "DISK_FULL"
 
 
-class FfmpegTimeout(MediaInfrastructure):
-    """ffmpeg was killed because it took longer than it was given."""
+class FfmpegTimeout(Exception):
+    """ffmpeg was killed because it took longer than it was given: a busy machine, or a hostile recording.
 
-    reason = "FFMPEG_TIMEOUT"
+    Nobody can tell which, so a try is charged: else one such recording would be tried for ever.
+    """
+
+    reason: ClassVar[str] = "FFMPEG_TIMEOUT"

@@ -84,7 +84,8 @@ async def run(
 
     Raises:
         FfmpegFailed: it ended with an error; the message is the end of what it said.
-        DiskFull, FfmpegTimeout, FfmpegMissing: this machine, not the recording, is at fault.
+        DiskFull, FfmpegMissing: this machine, not the recording, is at fault.
+        FfmpegTimeout: either of them is.
     """
     argv = [find(), "-nostdin", "-hide_banner", "-loglevel", "error", "-y", "-progress", "pipe:1"]
     watcher = _ProgressLines(duration_ms, on_progress)

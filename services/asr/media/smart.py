@@ -85,7 +85,7 @@ async def cut(
 
     Raises:
         NotSpliced: it can't be done, or the join failed.
-        MediaError, MediaInfrastructure: ffmpeg failed.
+        MediaError, MediaInfrastructure, FfmpegTimeout: ffmpeg failed.
     """
     found = await asyncio.to_thread(plan, canonical, first, end)
     if found is None:

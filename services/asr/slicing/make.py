@@ -44,7 +44,7 @@ class ClipMaker:
         """Cut and store one clip, unless a run before has; return it with its words.
 
         Raises:
-            MediaError, MediaInfrastructure, ObjectStoreError.
+            MediaError, MediaInfrastructure, FfmpegTimeout, ObjectStoreError.
         """
         recording = self._recording
         span = await cutting.span(recording.path, clip.start_ms, clip.end_ms, media=recording.media)

@@ -36,6 +36,7 @@ async def prepare(
 
     Raises:
         MediaError: the recording can't be used, with its reason.
+        FfmpegTimeout: it took too long.
         MediaInfrastructure, StoreUnavailable, ObjectMissing: trouble around it.
     """
     made_path, wav = folder / "canonical.mp4", folder / "audio.wav"

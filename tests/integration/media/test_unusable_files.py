@@ -14,6 +14,7 @@ from services.asr.media.errors import (
     FfmpegFailed,
     FfmpegTimeout,
     MediaError,
+    MediaInfrastructure,
     MoovMissing,
     NoAudioTrack,
     NotMedia,
@@ -194,10 +195,11 @@ async def test_a_full_disk_is_this_machines_fault_and_not_the_recordings(fake_ff
         await ffmpeg.run(["x"], timeout_seconds=20)
 
 
-async def test_a_program_that_hangs_is_killed_in_time(fake_ffmpeg: Path) -> None:
+async def test_a_program_that_hangs_is_killed_in_time_and_the_try_is_charged(fake_ffmpeg: Path) -> None:
     write_program(fake_ffmpeg, "exec sleep 600")
-    with pytest.raises(FfmpegTimeout):
+    with pytest.raises(FfmpegTimeout) as hung:
         await ffmpeg.run(["x"], timeout_seconds=0.3)
+    assert not isinstance(hung.value, MediaInfrastructure | MediaError)
 
 
 async def test_progress_only_rises_and_ends_at_one(tmp_path: Path) -> None:
