@@ -4,22 +4,25 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Select, case, cast, delete, func, select, update
-from sqlalchemy.dialects.postgresql import JSONPATH, insert
+from sqlalchemy import Row, Select, case, cast, delete, func, insert, select, update
+from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.db import Database
 from libs.common.follow import Followed
-from services.asr.errors import MaterialNotFound, VideoProjectNotFound
-from services.asr.models import clips, doomed_objects, live_materials, transcripts, video_projects
+from services.asr.errors import VideoProjectNotFound
+from services.asr.models import clips, live_materials, transcripts, video_projects
+from services.asr.repository_material import doom
+from services.asr.repository_material import not_found as material_not_found
 from services.asr.states import cut_message
-from services.asr.states_project import OPEN, ProjectStatus
+from services.asr.states_project import ProjectStatus
 
 AnyRow = Row[*tuple[Any, ...]]
 """A row of whatever columns were asked for."""
 
-# Finished tasks are kept for 90 days, so nobody can retry one that is older (domain.md 1.13).
-_RETRYABLE_FOR = func.make_interval(0, 0, 0, 90)
+# A failed project whose task a person retries must be seen pending again; only recent ones are looked at, so
+# that the poll stays bounded. An older one is caught up by the begin of the retried task itself.
+_FAILED_FOLLOWED = 200
 
 COLUMNS = (
     *video_projects.c,
@@ -45,7 +48,7 @@ async def material_for_project(session: AsyncSession, material_id: UUID) -> AnyR
     )
     row = (await session.execute(statement)).one_or_none()
     if row is None:
-        raise MaterialNotFound(f"there is no live material {material_id}", material_id=str(material_id))
+        raise material_not_found(material_id)
     return row
 
 
@@ -135,13 +138,6 @@ def clips_prefix(project_id: UUID) -> str:
     return f"clips/{project_id}/"
 
 
-async def doom(session: AsyncSession, keys: Sequence[str]) -> None:
-    """Have objects, or folders (a key that ends with `/`), removed from the store after the commit."""
-    if keys:
-        values = [{"key": key} for key in sorted(set(keys))]
-        await session.execute(insert(doomed_objects).values(values).on_conflict_do_nothing())
-
-
 async def list_clips(session: AsyncSession, project_id: UUID, *, after: int, limit: int) -> Sequence[AnyRow]:
     """Return up to `limit` clips of the project behind position `after`, in order."""
     statement = (
@@ -168,7 +164,7 @@ async def recording_keys(session: AsyncSession, material_id: UUID) -> AnyRow:
     statement = select(columns.media_key, columns.canonical_key, columns.file_name, columns.name)
     row = (await session.execute(statement.where(columns.id == material_id))).one_or_none()
     if row is None:
-        raise MaterialNotFound(f"there is no live material {material_id}", material_id=str(material_id))
+        raise material_not_found(material_id)
     return row
 
 
@@ -196,14 +192,13 @@ class ProjectFollowSource:
         self._database = database
 
     async def current(self) -> Sequence[Followed]:
-        """Return the projects that a change of their task may concern: all but the completed ones."""
+        """Return the projects that are pending or running, and those that failed lately."""
         columns = video_projects.c
-        recent = columns.updated_at > func.now() - _RETRYABLE_FOR
-        statement = select(columns.id, columns.slice_task_id, columns.seen_task_version).where(
-            columns.status.in_(OPEN), (columns.status != ProjectStatus.FAILED) | recent
-        )
+        wanted = select(columns.id, columns.slice_task_id, columns.seen_task_version)
+        active = wanted.where(columns.status.in_([ProjectStatus.PENDING, ProjectStatus.PROCESSING]))
+        failed = wanted.where(columns.status == ProjectStatus.FAILED).order_by(columns.updated_at.desc())
         async with self._database.begin() as session:
-            rows = (await session.execute(statement)).all()
+            rows = [*await session.execute(active), *await session.execute(failed.limit(_FAILED_FOLLOWED))]
         return [Followed(str(row.id), str(row.slice_task_id), row.seen_task_version) for row in rows]
 
     async def requeued(self, owner_id: str, task_id: str, version: int) -> None:

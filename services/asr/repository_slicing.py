@@ -16,7 +16,8 @@ from services.asr.models import (
     transcripts,
     video_projects,
 )
-from services.asr.repository_project import AnyRow, doom, not_found
+from services.asr.repository_material import doom
+from services.asr.repository_project import AnyRow, not_found
 from services.asr.states import cut_message
 from services.asr.states_project import BEGINNABLE, ProjectStatus
 

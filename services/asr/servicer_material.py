@@ -102,7 +102,8 @@ class LiveMaterialServicer(LiveMaterialServiceServicer):
     async def _insert(
         self, session: AsyncSession, request: pb.CreateLiveMaterialRequest, upload_id: UUID, material_id: UUID
     ) -> bool:
-        upload = await repository_upload.get(session, upload_id)
+        # locked: an old upload must not expire between this look and the insert
+        upload = await repository_upload.get(session, upload_id, for_update=True)
         if not upload.sha1:
             raise UploadIncomplete(
                 f"{upload.committed_bytes} of {upload.size_bytes} bytes are stored; resume the upload first",

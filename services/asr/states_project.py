@@ -20,4 +20,3 @@ PROJECT_TRANSITIONS: dict[ProjectStatus, frozenset[ProjectStatus]] = {
     ProjectStatus.COMPLETED: frozenset(),
 }
 BEGINNABLE = tuple(s for s, to in PROJECT_TRANSITIONS.items() if ProjectStatus.PROCESSING in to)
-OPEN = tuple(s for s, to in PROJECT_TRANSITIONS.items() if to)
