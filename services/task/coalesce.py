@@ -11,16 +11,31 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+import asyncpg
+import structlog
+
 from libs.common.db import is_bad_data, sqlstate
+from libs.common.loops import is_cancelled
+
+log = structlog.get_logger(__name__)
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+
+BROKEN = "a flush ended without an answer"
 
 
 def spoilt_by_an_item(error: BaseException) -> bool:
     """Tell whether a shared statement failed for what one item brought along, or by a deadlock."""
     code = sqlstate(error) or ""
     return is_bad_data(error) or code.startswith("23") or code == "40P01"
+
+
+def interrupted(error: asyncio.CancelledError) -> Exception:
+    """Return what callers are told of a flush that was cancelled by nobody: its connection went away."""
+    told = asyncpg.ConnectionDoesNotExistError("the flush was interrupted")
+    told.__cause__ = error
+    return told
 
 
 class Coalescer(Generic[Item, Answer]):
@@ -59,22 +74,41 @@ class Coalescer(Generic[Item, Answer]):
         try:
             while self._waiting:
                 batch = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
-                await self._answer(batch)
+                await self._answer_all(batch)
         finally:
             self._running = None
+
+    async def _answer_all(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:
+        """Answer, and leave no caller of this batch without one, whatever happens."""
+        try:
+            await self._answer(batch)
+        except Exception:  # a fault in here must not end the flushes for everybody
+            log.exception("task.flush_broke", items=len(batch))
+        finally:
+            _refuse(batch, RuntimeError(BROKEN))
 
     async def _answer(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:
         try:
             answers = await self._flush([item for item, _ in batch])
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            _refuse(batch, interrupted(error))
+            return
         except Exception as error:  # noqa: BLE001 - handed to the callers, each of whom raises it
             if len(batch) > 1 and spoilt_by_an_item(error):
                 for single in batch:
                     await self._answer([single])
                 return
-            for _, future in batch:
-                if not future.done():
-                    future.set_exception(error)
+            _refuse(batch, error)
             return
         for (_, future), answer in zip(batch, answers, strict=True):
             if not future.done():
                 future.set_result(answer)
+
+
+def _refuse(batch: Sequence[tuple[Item, asyncio.Future[Answer]]], error: Exception) -> None:
+    """Raise the error in every caller that has no answer yet."""
+    for _, future in batch:
+        if not future.done():
+            future.set_exception(error)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from services.task.coalesce import spoilt_by_an_item
+from libs.common.loops import is_cancelled
+from services.task.coalesce import BROKEN, interrupted, spoilt_by_an_item
 from services.task.lane import Connection, Lane
 from services.task.limits import TypeLimits
 from services.task.repository_claim import Claimed, Marks, claim
@@ -166,9 +167,18 @@ class WorkDesk:
                 jobs, waiters = self._collect()
                 if not jobs and not waiters:
                     return
-                await self._serve(jobs, waiters)
+                await self._serve_all(jobs, waiters)
         finally:
             self._running = None
+
+    async def _serve_all(self, jobs: Sequence[_Job], signalled: Sequence[Waiter]) -> None:
+        """Serve, and leave no caller of these jobs without an answer, whatever happens."""
+        try:
+            await self._serve(jobs, signalled)
+        except Exception:  # a fault in here must not end the desk for everybody
+            log.exception("task.flush_broke", calls=len(jobs))
+        finally:
+            _refuse(jobs, RuntimeError(BROKEN))
 
     def _collect(self) -> tuple[list[_Job], list[Waiter]]:
         jobs: list[_Job] = []
@@ -186,11 +196,20 @@ class WorkDesk:
         try:
             async with self._lane.transaction() as connection:
                 flush = await self._flush(connection, endings, waiters)
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            await self._failed(jobs, signalled, interrupted(error))
+            return
         except Exception as error:  # noqa: BLE001 - handed to the callers, each of whom raises it
             await self._failed(jobs, signalled, error)
             return
-        self._on_change(flush.ended, [item for items in flush.claimed.values() for item in items])
+        # First of all: it is committed, so its callers must learn of it.
         self._deliver(jobs, signalled, flush)
+        try:
+            self._on_change(flush.ended, [item for items in flush.claimed.values() for item in items])
+        except Exception:  # a word that isn't spread costs others a poll
+            log.exception("task.on_change_failed")
 
     async def _flush(
         self, connection: Connection, endings: Sequence[Ending], waiters: Sequence[Waiter]
@@ -246,11 +265,7 @@ class WorkDesk:
             return
         if signalled:
             log.warning("task.claim_failed", waiting=self.waiting, error=repr(error)[:500])
-        for job in jobs:
-            if not job.answers.done():
-                job.answers.set_exception(error)
-            if job.waiter is not None and not job.waiter.delivery.done():
-                job.waiter.delivery.cancel()
+        _refuse(jobs, error)
 
     def _take_back(self, waiter: Waiter) -> None:
         """Give back what was claimed for a caller who went away before it could be told."""
@@ -272,3 +287,12 @@ class WorkDesk:
         job.answers.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._jobs.append(job)
         self._kick()
+
+
+def _refuse(jobs: Sequence[_Job], error: Exception) -> None:
+    """Raise the error in every caller that has no answer yet."""
+    for job in jobs:
+        if not job.answers.done():
+            job.answers.set_exception(error)
+            if job.waiter is not None and not job.waiter.delivery.done():
+                job.waiter.delivery.cancel()

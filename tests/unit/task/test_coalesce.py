@@ -78,3 +78,32 @@ async def test_a_flush_takes_no_more_than_its_limit() -> None:
     desk = Coalescer[int, int](flushes, most=3)
     await asyncio.gather(*(desk.submit(item) for item in range(7)))
     assert [len(batch) for batch in flushes.batches] == [3, 3, 1]
+
+
+async def test_a_flush_that_is_cancelled_by_nobody_fails_its_callers_and_the_next_one_works() -> None:
+    cancelled = False
+
+    async def flush(items: Sequence[int]) -> Sequence[int]:
+        nonlocal cancelled
+        await asyncio.sleep(0)
+        if not cancelled:
+            cancelled = True
+            raise asyncio.CancelledError
+        return items
+
+    desk = Coalescer[int, int](flush)
+    async with asyncio.timeout(5):
+        told = await asyncio.gather(*(desk.submit(item) for item in (1, 2)), return_exceptions=True)
+        assert [type(error) for error in told] == [asyncpg.ConnectionDoesNotExistError] * 2
+        assert await desk.submit(4) == 4
+
+
+async def test_a_flush_that_answers_too_little_leaves_no_caller_waiting() -> None:
+    async def flush(items: Sequence[int]) -> Sequence[int]:
+        return items[:1]
+
+    desk = Coalescer[int, int](flush)
+    async with asyncio.timeout(5):
+        told = await asyncio.gather(*(desk.submit(item) for item in (1, 2)), return_exceptions=True)
+    assert told[0] == 1
+    assert isinstance(told[1], RuntimeError)

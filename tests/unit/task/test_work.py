@@ -1,0 +1,100 @@
+"""The desk for claims and finishes outlives whatever happens to one flush; no caller is left waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from services.task import work
+from services.task.lane import Lane
+from services.task.limits import TypeLimits
+from services.task.repository_end import Backoff, Ending, EndResult
+from services.task.settings import TaskSettings
+from services.task.states import End
+from services.task.waiters import Waiter
+from services.task.work import WorkDesk
+
+
+class _Lane:
+    """A lane whose next transactions fail as told, the first first."""
+
+    def __init__(self, *failures: BaseException) -> None:
+        self._failures = list(failures)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        await asyncio.sleep(0)
+        if self._failures:
+            raise self._failures.pop(0)
+        yield None
+
+
+async def _end_all(_connection: object, endings: Sequence[Ending], _backoff: Backoff) -> EndResult:
+    return EndResult(["applied"] * len(endings), [])
+
+
+async def _claim_none(*_: object) -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WorkDesk]:
+    """Give what makes a desk over a lane that fails as told."""
+    monkeypatch.setattr(work, "end_runs", _end_all)
+    monkeypatch.setattr(work, "claim", _claim_none)
+
+    def make(*failures: BaseException, on_change: Callable[..., None] = lambda *_: None) -> WorkDesk:
+        lane = cast(Lane, _Lane(*failures))
+        return WorkDesk(lane, TypeLimits(TaskSettings()), Backoff(1, 1), on_change)
+
+    return make
+
+
+def _ending() -> Ending:
+    return Ending(uuid4(), 1, End.COMPLETED)
+
+
+async def test_a_flush_that_is_cancelled_by_nobody_fails_its_callers_and_the_next_one_works(
+    desk: Callable[..., WorkDesk],
+) -> None:
+    made = desk(asyncio.CancelledError())
+    async with asyncio.timeout(5):
+        told = await asyncio.gather(*(made.end([_ending()]) for _ in range(3)), return_exceptions=True)
+        assert [type(error) for error in told] == [asyncpg.ConnectionDoesNotExistError] * 3
+        assert await made.end([_ending()]) == ["applied"]
+
+
+async def test_a_claim_whose_flush_is_cancelled_by_nobody_is_told_so(desk: Callable[..., WorkDesk]) -> None:
+    made = desk(asyncio.CancelledError())
+    async with asyncio.timeout(5):
+        with pytest.raises(asyncpg.ConnectionDoesNotExistError):
+            await made.claim_or_wait(Waiter("w", ("t",), 1), 60, lambda: False)
+    assert made.waiting == 0
+
+
+async def test_a_word_that_cannot_be_spread_keeps_no_caller_from_its_answer(
+    desk: Callable[..., WorkDesk],
+) -> None:
+    def broken(*_: object) -> None:
+        raise LookupError("nobody listens")
+
+    made = desk(on_change=broken)
+    async with asyncio.timeout(5):
+        for _ in range(2):
+            assert await made.end([_ending()]) == ["applied"]
+
+
+async def test_the_end_of_the_runner_itself_leaves_no_caller_waiting(
+    desk: Callable[..., WorkDesk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = desk()
+    monkeypatch.setattr(made, "_deliver", lambda *_: 1 / 0)
+    async with asyncio.timeout(5):
+        with pytest.raises(RuntimeError, match="without an answer"):
+            await made.end([_ending()])
