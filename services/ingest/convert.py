@@ -65,14 +65,12 @@ def normalised(gallery: gallery_pb2.Gallery) -> gallery_pb2.Gallery:
     copy = gallery_pb2.Gallery()
     copy.CopyFrom(gallery)
     copy.source, copy.source_url = normalise_source(gallery.source), normalise_url(gallery.source_url)
-    violations = source_violations(copy.source, copy.source_url)
+    violations = source_violations(copy.source, copy.source_url, "gallery.")
     for index, image in enumerate(gallery.images):
         problem = image_url_problem(image.url)
         if problem is not None:
             violations.append(FieldViolation(f"gallery.images[{index}].url", problem))
-    if violations:
-        first = violations[0]
-        raise InvalidArgument(f"{first.field}: {first.description}", violations=violations)
+    refuse_if_any(violations)
     del copy.images[:]
     seen: set[str] = set()
     for image in sorted(gallery.images, key=lambda image: image.position):
@@ -80,6 +78,13 @@ def normalised(gallery: gallery_pb2.Gallery) -> gallery_pb2.Gallery:
             seen.add(image.url)
             copy.images.add(url=image.url, caption=image.caption, position=len(seen))
     return copy
+
+
+def refuse_if_any(violations: Sequence[FieldViolation]) -> None:
+    """Return if nothing is wrong. Raises InvalidArgument with every field at fault."""
+    if violations:
+        first = violations[0]
+        raise InvalidArgument(f"{first.field}: {first.description}", violations=violations)
 
 
 def digest(gallery: gallery_pb2.Gallery) -> bytes:
@@ -202,6 +207,9 @@ def spider_message(row: AnyRow, keys: Iterable[AnyRow]) -> spider_pb2.Spider:
     return spider
 
 
-def time_of(value: Timestamp) -> datetime:
-    """Return an aware UTC time."""
-    return value.ToDatetime(tzinfo=UTC)
+def time_of(value: Timestamp, field: str) -> datetime:
+    """Return an aware UTC time. Raises InvalidArgument naming `field` outside of years 1 to 9999."""
+    try:
+        return value.ToDatetime(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidArgument.of_field(field, "must lie within the years 1 to 9999") from error

@@ -123,6 +123,8 @@ def _filter(request: ingest_service_pb2.ListIngestJobsRequest) -> JobFilter:
         done_reasons=[name for name in map(convert.done_reason_name, request.done_reasons) if name],
         failure_reasons=list(request.failure_reasons),
         source=normalise_source(request.source),
-        created_after=convert.time_of(after) if request.HasField("created_after") else None,
-        created_before=convert.time_of(before) if request.HasField("created_before") else None,
+        created_after=convert.time_of(after, "created_after") if request.HasField("created_after") else None,
+        created_before=convert.time_of(before, "created_before")
+        if request.HasField("created_before")
+        else None,
     )

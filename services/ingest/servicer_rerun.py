@@ -18,7 +18,7 @@ from services.ingest.errors import ArticleUnknown
 from services.ingest.models import AnyRow
 from services.ingest.parts import Rpcs
 from services.ingest.repository_rerun import RerunFilter
-from services.ingest.source import normalise_source, normalise_url
+from services.ingest.source import normalise_source, normalise_url, source_violations
 from services.ingest.states import JobStatus
 from services.ingest.tasks import order_task
 
@@ -100,6 +100,7 @@ class RerunRpcs(Rpcs):
     ) -> ingest_service_pb2.ExplainSourceResponse:
         """Say what each layer makes of an article now."""
         url = normalise_url(request.source_url)
+        convert.refuse_if_any(source_violations(normalise_source(request.source), url))
         async with self._database.begin() as session:
             rows = await repository_rerun.of_url(session, url, SHOWN_JOBS)
             submissions = await repository_rerun.submissions_of(session, url)
@@ -142,6 +143,10 @@ def _filter(wanted: ingest_service_pb2.RetryFilter) -> RerunFilter:
         failure_reasons=list(wanted.failure_reasons),
         done_reasons=[convert.done_reason_name(reason) for reason in wanted.done_reasons],
         source=normalise_source(wanted.source),
-        created_after=convert.time_of(after) if wanted.HasField("created_after") else None,
-        created_before=convert.time_of(before) if wanted.HasField("created_before") else None,
+        created_after=convert.time_of(after, "filter.created_after")
+        if wanted.HasField("created_after")
+        else None,
+        created_before=convert.time_of(before, "filter.created_before")
+        if wanted.HasField("created_before")
+        else None,
     )

@@ -20,13 +20,16 @@ def normalise_url(url: str) -> str:
     return url.strip().partition("#")[0].rstrip()
 
 
-def source_violations(source: str, source_url: str) -> list[FieldViolation]:
-    """Return what is wrong with a normalised source key; over-long values are refused, never cut."""
+def source_violations(source: str, source_url: str, path: str = "") -> list[FieldViolation]:
+    """Return what is wrong with a normalised source key; over-long values are refused, never cut.
+
+    `path` is what stands before the fields' names (`gallery.`).
+    """
     found = []
     if len(source) > MAX_SOURCE_CHARACTERS:
-        found.append(FieldViolation("gallery.source", f"at most {MAX_SOURCE_CHARACTERS} characters"))
+        found.append(FieldViolation(f"{path}source", f"at most {MAX_SOURCE_CHARACTERS} characters"))
     if len(source_url) > MAX_SOURCE_URL_CHARACTERS:
-        found.append(FieldViolation("gallery.source_url", f"at most {MAX_SOURCE_URL_CHARACTERS} characters"))
+        found.append(FieldViolation(f"{path}source_url", f"at most {MAX_SOURCE_URL_CHARACTERS} characters"))
     return found
 
 

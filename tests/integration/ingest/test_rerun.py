@@ -8,6 +8,7 @@ import grpc
 import pytest
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2
 from frontrow.review.v1 import draft_pb2, draft_service_pb2, key_service_pb2, key_service_pb2_grpc
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from libs.common.client import connect, error_info
 from libs.common.interceptors.context import acting_as
@@ -185,3 +186,38 @@ async def test_an_address_alone_takes_kind_and_source_of_its_newest_job(chain: C
     explained = await chain.ingest.stub.ExplainSource(Explain(source_url=article))
     assert (explained.source, explained.kind) == ("theimpression", gallery_pb2.GALLERY_KIND_RUNWAY)
     assert len(explained.jobs) == 1
+
+
+@pytest.mark.parametrize("field", ["source", "source_url"])
+async def test_an_article_that_could_never_be_submitted_is_refused_by_field(
+    chain: Chain, article: str, field: str
+) -> None:
+    request = Explain(kind=gallery_pb2.GALLERY_KIND_RUNWAY, source="vogue", source_url=article)
+    setattr(request, field, "x" * {"source": 33, "source_url": 513}[field])
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await chain.ingest.stub.ExplainSource(request)
+    found = error_info(caught.value)
+    assert found.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert [violation.field for violation in found.violations] == [field]
+
+
+@pytest.mark.parametrize("bad", [{"seconds": 253402300800}, {"seconds": -62135596801}, {"nanos": -1}])
+@pytest.mark.parametrize("field", ["created_after", "created_before"])
+async def test_a_time_outside_of_the_calendar_is_refused_by_field(
+    chain: Chain, bad: dict[str, int], field: str
+) -> None:
+    moment = Timestamp(**bad)
+    stub = chain.ingest.stub
+    wanted = Filter(failure_reasons=["X"], **{field: moment})  # type: ignore[arg-type]
+    calls = {
+        field: lambda: stub.ListIngestJobs(
+            ingest_service_pb2.ListIngestJobsRequest(**{field: moment})  # type: ignore[arg-type]
+        ),
+        f"filter.{field}": lambda: stub.RetryIngestJobs(Retry(filter=wanted)),
+    }
+    for name, call in calls.items():
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call()
+        found = error_info(caught.value)
+        assert found.code == grpc.StatusCode.INVALID_ARGUMENT
+        assert [violation.field for violation in found.violations] == [name]
