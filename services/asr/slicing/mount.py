@@ -9,8 +9,10 @@ from typing import Protocol
 
 import grpc
 import grpc.aio
+import structlog
 from frontrow.worker import Handler, Outcome, Run, Worker
 
+from libs.common import scratch
 from libs.common.client import connect
 from libs.common.dial import dial
 from libs.common.loops import Loop
@@ -19,6 +21,8 @@ from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.asr.slicing.peers import SlicingPeer
 from services.asr.slicing.selection import Rules
 from services.asr.slicing.settings import SlicingWorkerSettings
+
+log = structlog.get_logger(__name__)
 
 TASK_TYPE = "ai_slice"
 
@@ -64,8 +68,11 @@ class SlicingWorker:
         self._handler: Handler | None = None
 
     async def start(self) -> None:
-        """Open the channels and begin to claim."""
+        """Open the channels and begin to claim. Remove what killed workers left in the scratch folder."""
         settings, common = self._settings, self._common
+        left = await asyncio.to_thread(scratch.sweep, settings.scratch, "slicing")
+        if left:
+            log.info("slicing.scratch_swept", folders=left)
         self._channel = connect(common.peers.asr_address, transport=common.transport, actor="slicing-worker")
         self._worker = Worker(
             target=dial(common.peers.task_address, common.transport),

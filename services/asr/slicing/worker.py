@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +14,9 @@ import structlog
 from frontrow.asr.v1 import clip_pb2
 from frontrow.worker import Completed, Infrastructure, Outcome, Run, TaskFailed
 
+from libs.common.loops import uninterrupted
 from libs.common.objects.store import ObjectMissing, ObjectStore, ObjectStoreError
+from libs.common.scratch import run_folder
 from services.asr.media.errors import MediaError, MediaInfrastructure
 from services.asr.media.probe import probe
 from services.asr.slicing.make import ClipMaker, Recording
@@ -66,7 +66,7 @@ class Slicing:
                 raise Infrastructure(f"the scratch folder's disk is full: {error}") from error
             raise
         # a stop of the worker mustn't lose a result that is complete
-        await asyncio.shield(self._peer.save_clips(key, clips, source))
+        await uninterrupted(self._peer.save_clips(key, clips, source))
         run.progress(100)
         log.info("slicing.completed", video_project_id=key.video_project_id, clips=len(clips), source=source)
         return Completed(ext={"clips": len(clips), "clips_source": source})
@@ -77,14 +77,13 @@ class Slicing:
         Raises:
             TaskFailed: always.
         """
-        await asyncio.shield(self._peer.fail(key, reason, message))
+        await uninterrupted(self._peer.fail(key, reason, message))
         raise TaskFailed(f"{reason}: {message}")
 
     async def _clips(self, run: Run, key: RunKey, work: Work) -> tuple[list[clip_pb2.Clip], str]:
         planned, source = await asyncio.to_thread(plan, work.selection, self._rules)
         run.progress(_CHOSEN_PERCENT)
-        folder = await asyncio.to_thread(self._own_folder, key)
-        try:
+        with run_folder(self._scratch, "slicing") as folder:
             async with self._store.local_path(work.canonical_key) as path:
                 recording = Recording(path, work.canonical_key, await probe(path))
                 maker = ClipMaker(self._store, key.video_project_id, recording, folder)
@@ -93,15 +92,7 @@ class Slicing:
                     await maker.make(clip, position, progress.of(position))
                     for position, clip in enumerate(planned)
                 ]
-        finally:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return clips, source
-
-    def _own_folder(self, key: RunKey) -> Path:
-        """Make a folder that no other run uses, not even one of the same task."""
-        self._scratch.mkdir(parents=True, exist_ok=True)
-        prefix = f"slicing-{key.video_project_id}-{key.task_version}-"
-        return Path(tempfile.mkdtemp(prefix=prefix, dir=self._scratch))
 
 
 class _Progress:

@@ -9,11 +9,11 @@ import grpc.aio
 import structlog
 from frontrow.worker import Worker
 
+from libs.common import scratch
 from libs.common.client import connect
 from libs.common.dial import dial
 from libs.common.objects import open_store
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
-from services.asr.worker import scratch
 from services.asr.worker.engine import Engine, FasterWhisper
 from services.asr.worker.llm_settings import LlmSettings
 from services.asr.worker.llm_topics import LlmTopics
@@ -77,7 +77,7 @@ class AsrWorker:
 
     async def start(self) -> None:
         """Begin to claim. Remove what killed workers left in the scratch folder."""
-        left = await asyncio.to_thread(scratch.sweep, self._settings.scratch_dir)
+        left = await asyncio.to_thread(scratch.sweep, self._settings.scratch_dir, "asr")
         if left:
             log.info("asr.scratch_swept", folders=left)
         self._channel = connect(

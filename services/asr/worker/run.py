@@ -2,15 +2,15 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
 
 import structlog
 from frontrow.worker import Completed, Failed, Infrastructure, Outcome, Released, Run, TaskFailed
 
+from libs.common.loops import uninterrupted
 from libs.common.objects import ObjectMissing, ObjectStore, StoreUnavailable
+from libs.common.scratch import run_folder
 from services.asr.media.errors import MediaError, MediaInfrastructure
 from services.asr.states import CANCELLED_REASON
 from services.asr.worker.debug_record import DebugRecord
@@ -20,15 +20,12 @@ from services.asr.worker.paragraphs import paragraphs
 from services.asr.worker.peers import AsrPeer, AsrUnreachable, Begun, NotWanted, Result, RunLost
 from services.asr.worker.prepare import Prepared, prepare
 from services.asr.worker.progress import TRANSCRIBING_FROM, Progress
-from services.asr.worker.scratch import run_folder
 from services.asr.worker.settings import AsrWorkerSettings
 from services.asr.worker.speech import Part
 from services.asr.worker.summaries import Summarizer
 from services.asr.worker.transcribe import transcribe
 
 log = structlog.get_logger(__name__)
-
-T = TypeVar("T")
 
 # Trouble around a run, not of its recording: the task is given back uncharged, and the worker backs off.
 _INFRASTRUCTURE = (MediaInfrastructure, StoreUnavailable, AsrUnreachable, NoEngine, OSError)
@@ -82,7 +79,7 @@ class Transcriber:
 
     async def work(self, run: "_Transcription") -> None:
         """Do the run's steps; see `_Transcription` for what happens when one fails."""
-        with run_folder(self._settings.scratch_dir) as folder:
+        with run_folder(self._settings.scratch_dir, "asr") as folder:
             prepared = await self._prepare(run, folder)
             kept = (
                 await self._asr.parts(run.material_id, run.begun.asr_version)
@@ -245,13 +242,3 @@ def _upper_snake(name: str) -> str:
 
 def _raw_record(parts: list[Part], kept: object) -> dict[str, object]:
     return {"parts": parts, "kept": sorted(kept) if isinstance(kept, dict) else []}
-
-
-async def uninterrupted(work: Awaitable[T]) -> T:
-    """Finish a terminal write even when the run is cancelled meanwhile; the cancellation goes on after it."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise

@@ -13,11 +13,11 @@ from frontrow.review.v1 import media_pb2
 from frontrow.worker import Infrastructure, Run
 
 from libs.common.objects import ObjectStore, StoreUnavailable
+from libs.common.scratch import run_folder
 from services.ingest.worker.decode import Decoded, Decoder
 from services.ingest.worker.download import Downloader, Fetched
 from services.ingest.worker.peers import IngestPeer, IntakePeer
 from services.ingest.worker.problems import HostPaused, ImageProblem
-from services.ingest.worker.scratch import run_folder
 from services.ingest.worker.settings import IngestWorkerSettings
 
 BATCH = 16
@@ -126,7 +126,7 @@ class GalleryImages:
         total = len(job.gallery.images)
         # bounded: images wait on disk for their commit, not more than a batch
         ready: asyncio.Queue[Prepared | None] = asyncio.Queue(BATCH)
-        with run_folder(self._settings.scratch) as folder:
+        with run_folder(self._settings.scratch, "ingest") as folder:
             async with _together() as group:
                 group.create_task(self._prepare_all(job, missing, folder, ready, found))
                 while batch := await _next_batch(ready):

@@ -11,11 +11,11 @@ from typing import Protocol
 import structlog
 from frontrow.worker import Worker
 
+from libs.common import scratch
 from libs.common.client import connect
 from libs.common.dial import dial
 from libs.common.objects import ObjectStore, StoreUnavailable, open_store
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
-from services.ingest.worker import scratch
 from services.ingest.worker.decode import Decoder
 from services.ingest.worker.download import Downloader
 from services.ingest.worker.images import GalleryImages
@@ -114,7 +114,7 @@ class IngestWorker:
         await self._worker.start()
 
     async def _sweep(self) -> None:
-        folders = await asyncio.to_thread(scratch.sweep, self._settings.scratch)
+        folders = await asyncio.to_thread(scratch.sweep, self._settings.scratch, "ingest")
         try:
             objects = await self._store.sweep_abandoned()
         except StoreUnavailable as error:  # jobs wait for the store; a worker starts without it
