@@ -16,7 +16,7 @@ STORED, FAILED = ingest_job_pb2.IMAGE_RESULT_STORED, ingest_job_pb2.IMAGE_RESULT
 
 
 async def test_32_submissions_of_one_article_at_once_make_one_draft_and_31_skips(
-    chain: Chain, article: str, caplog: pytest.LogCaptureFixture
+    chain: Chain, article: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await chain.work(concurrency=16)
     await chain.work(concurrency=16)
@@ -39,6 +39,9 @@ async def test_32_submissions_of_one_article_at_once_make_one_draft_and_31_skips
         if not job.draft_id:
             assert (job.blocker.kind, job.blocker.status) == (ingest_job_pb2.BLOCKER_KIND_DRAFT, "pending")
     assert [r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR] == []
+    printed = capsys.readouterr().out.splitlines()  # the servers' and the pipeline's own lines
+    assert any("ingest.source_" in line for line in printed)
+    assert [line for line in printed if "level='error'" in line] == []
 
 
 async def test_a_seen_article_costs_no_request_and_no_store_call(chain: Chain, article: str) -> None:
