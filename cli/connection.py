@@ -90,7 +90,8 @@ def explain(error: grpc.aio.AioRpcError, context: str, address: str) -> str:
     if detail.code == grpc.StatusCode.UNIMPLEMENTED:
         return f"the {context} server at {address} doesn't know this call: it is older than this command"
     lines = [f"{detail.reason or detail.code.name}: {detail.message}"]
-    lines += [f"  {violation.field}: {violation.description}" for violation in detail.violations]
+    violations = [f"{violation.field}: {violation.description}" for violation in detail.violations]
+    lines += [f"  {violation}" for violation in violations if violation not in detail.message]
     lines += [f"  {key}: {value}" for key, value in sorted(detail.metadata.items()) if value]
     if advice := cure(context, detail.reason or ""):
         lines.append(f"  {advice}")

@@ -25,6 +25,9 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, callback=_or_the_groups, help="Print JSON instead of a table."
 )
 
+# Columns of ids, which are copied and so never broken in two.
+_WHOLE = {"id", "holds", "not run again", "object key", "worker"}
+
 _STYLES = {
     "completed": "green",
     "done": "green",
@@ -59,7 +62,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, emp
     """Print a table, or what its emptiness means. A cell that is a known state gets its colour."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column in _WHOLE)
     for row in rows:
         table.add_row(*(Text(str(cell), style=_STYLES.get(str(cell), "")) for cell in row))
     if table.row_count:

@@ -1,5 +1,7 @@
 """`frontrow explain`: why an article did or didn't come in, layer by layer."""
 
+from collections.abc import Sequence
+
 import click
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2, ingest_service_pb2_grpc
 
@@ -52,7 +54,7 @@ def explain(connection: Connection, url: str, *, kind: str | None, source: str, 
     actions = [action for layer in told.layers for action in layer.actions]
     if actions:
         console.print("What you can do:", style="bold")
-    for action in actions:
+    for action in [*actions, *commands(actions)]:
         console.print(f"  * {action}", markup=False, highlight=False)
     print_jobs(told.jobs, empty="No job has this address.")
 
@@ -69,6 +71,18 @@ def verdict(told: ingest_service_pb2.ExplainSourceResponse) -> str:
     if told.would_come_in:
         return f"Submitted now, {article} would come in."
     return f"Submitted now, {article} would not come in: kept out by {' and '.join(stopped)}."
+
+
+def commands(actions: Sequence[str]) -> list[str]:
+    """Return this command line's commands for the calls that the server's advice names."""
+    text = " ".join(actions)
+    known = {
+        "CreateBrand": "frontrow brands add NAME",
+        "UNKNOWN_BRAND": "frontrow jobs retry --reason UNKNOWN_BRAND",
+        "RetryIngestJobs": "frontrow jobs retry JOB_ID",
+        "approve or reject": "frontrow approve KIND DRAFT_ID, or frontrow reject KIND DRAFT_ID",
+    }
+    return [command for words, command in known.items() if words in text]
 
 
 def blocker(layer: ingest_service_pb2.ExplainedLayer) -> str:

@@ -50,10 +50,8 @@ def pause(connection: Connection, kind: str, as_json: bool) -> None:
       frontrow queues pause asr
     """
     queue = connection.run("task", _set(connection, policy_request(kind, paused=True)))
-    runs = (
-        f"{several(queue.processing, 'run')} that began before go{'es' if queue.processing == 1 else ''} on"
-    )
-    _tell(queue, f"{kind} is paused; {runs}. `frontrow queues resume {kind}` ends the pause.", as_json)
+    begun = f"runs that began go on: {queue.processing}" if queue.processing else "none runs"
+    _tell(queue, f"{kind} is paused; {begun}. `frontrow queues resume {kind}` ends the pause.", as_json)
 
 
 @queues.command()

@@ -110,7 +110,7 @@ async def test_a_queue_is_paused_limited_and_resumed_and_why_names_the_way_back(
     instance: Process, tasks: "TaskServiceStub"
 ) -> None:
     task_id = await create(tasks, "ops_queue")
-    assert "0 runs that began before go on" in instance.cli("queues", "pause", "ops_queue").stdout
+    assert "ops_queue is paused; none runs." in instance.cli("queues", "pause", "ops_queue").stdout
     told = instance.cli("why", task_id).stdout
     assert "is paused" in told
     assert "frontrow queues resume ops_queue" in told

@@ -3,9 +3,11 @@
 import os
 from pathlib import Path
 
+import grpc
+import grpc.aio
 import pytest
 
-from cli.connection import Connection
+from cli.connection import Connection, explain
 from services.state import DataFolderInUse, InstanceState, lock, remove_state, write_state
 
 
@@ -51,3 +53,17 @@ def test_a_data_folder_is_one_processes_own_until_it_ends(tmp_path: Path) -> Non
     with lock(tmp_path / "data"), pytest.raises(DataFolderInUse, match="FRONTROW_DATA_DIR"):
         lock(tmp_path / "data")
     lock(tmp_path / "data").close()
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "shown"),
+    [
+        (grpc.StatusCode.UNIMPLEMENTED, "Method not found!", "older than this command"),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, "", "took too long"),
+        (grpc.StatusCode.UNAVAILABLE, "", "frontrow up"),
+        (grpc.StatusCode.INTERNAL, "internal error 7", "INTERNAL: internal error 7"),
+    ],
+)
+def test_a_failed_call_is_told_with_what_to_do(code: grpc.StatusCode, said: str, shown: str) -> None:
+    error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details=said)
+    assert shown in explain(error, "task", "127.0.0.1:7104")
