@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import grpc
 from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 
@@ -64,7 +66,7 @@ class _Context:
         self.bulletin = Bulletin(
             common.database,
             on_wake=self._woken,
-            on_changed=self.watches.changed,
+            on_changed=self._changed_elsewhere,
             on_policy=self.policies.wake,
         )
         self.signals.connect(
@@ -96,6 +98,7 @@ class _Context:
             lane,
             lambda found: self.signals.tell([], found),
             interval_seconds=settings.due_interval_seconds,
+            listening=lambda: self.bulletin.listening,
         )
 
     def loops(self) -> tuple[Loop, ...]:
@@ -156,9 +159,16 @@ class _Context:
         self.idle.doubt()
         self.work.signal(task_type, count)
 
+    def _changed_elsewhere(self, task_ids: list[UUID] | None) -> None:
+        """Hear from another server of tasks that changed; None: anything may have."""
+        self.idle.doubt()
+        self.due.doubt()
+        self.watches.changed(task_ids)
+
     def _noted(self) -> None:
         """Hear from a desk of this server that something has changed."""
         self.idle.doubt()
+        self.due.doubt()
         self.counters.note()
 
     def _policies_read(self) -> None:

@@ -47,7 +47,7 @@ class Signals:
             self._changed(list(changed))
         if self._publish is not None:
             self._publish(claimable, changed)
-        if self._noted is not None:
+        if (changed or claimable) and self._noted is not None:
             self._noted()
 
     def _fall_due(self, moments: Iterable[datetime | None]) -> None:

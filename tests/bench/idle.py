@@ -16,7 +16,7 @@ MODULE = "tests.bench.idle"
 WAITING = 1_000
 WAIT_SECONDS = 60.0
 TYPES = 1
-CONNECTED_SECONDS = 3.0
+CONNECTED_SECONDS = 8.0
 
 
 async def measure(bed: Bed) -> list[Figure]:

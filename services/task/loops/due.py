@@ -12,28 +12,39 @@ from services.task import statements
 from services.task.lane import Lane
 
 MOST = 500
+QUIET_ROUNDS = 10
 
 
 class DueTasks:
     """Looks once an interval and at the moment the next task falls due. Runs on every server at once.
 
-    `on_due` is told how many tasks of each type may be claimed now.
+    Every tenth interval is enough while nothing is delayed, nobody has a doubt about it and other servers are
+    heard (`listening`). `on_due` is told how many tasks of each type may be claimed now.
     """
 
     def __init__(
-        self, lane: Lane, on_due: Callable[[Mapping[str, int]], None], *, interval_seconds: float
-    ) -> None:
+        self, lane: Lane, on_due: Callable[[Mapping[str, int]], None], *, interval_seconds: float,
+        listening: Callable[[], bool] = lambda: True,
+    ) -> None:  # fmt: skip
         self._lane = lane
         self._on_due = on_due
         self._interval_seconds = interval_seconds
-        self._loop = Periodic("task:due", interval_seconds, self.step)
+        self._listening = listening
+        self._loop = Periodic("task:due", interval_seconds, self._round)
         self._timer: asyncio.TimerHandle | None = None
+        self._quiet_rounds = 0
+        self._doubted = True
+
+    def doubt(self) -> None:
+        """Look at the next interval: something has changed, perhaps a task was delayed."""
+        self._doubted = True
 
     def note(self, moment: datetime) -> None:
         """Look at `moment`, unless an earlier look is planned.
 
         By this machine's clock, which may be off: the interval is the guarantee.
         """
+        self._doubted = True
         self._plan((moment - datetime.now(UTC)).total_seconds())
 
     async def start(self) -> None:
@@ -46,14 +57,22 @@ class DueTasks:
             self._timer.cancel()
         await self._loop.stop()
 
+    async def _round(self) -> None:
+        if self._doubted or self._quiet_rounds >= QUIET_ROUNDS or not self._listening():
+            await self.step()
+        else:
+            self._quiet_rounds += 1
+
     async def step(self) -> None:
         """Let in what has fallen due by now."""
+        self._doubted, self._quiet_rounds = False, 0
         async with self._lane.transaction() as connection:
             rows = await connection.fetch(statements.MAKE_DUE, MOST)
             pause = await connection.fetchval(statements.NEXT_DUE)
         if rows:
             self._on_due(Counter(row["type"] for row in rows))
         if pause is not None:
+            self._doubted = True
             self._plan(pause.total_seconds())
 
     def _plan(self, seconds: float) -> None:

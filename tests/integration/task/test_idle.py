@@ -9,7 +9,7 @@ from frontrow.task.v1 import work_pb2
 from libs.common.db import Database
 from services.task.idle import IdleReasons
 from tests.conftest import Serve
-from tests.integration.task.service import Tasks, new_type, serve_task
+from tests.integration.task.service import Tasks, new_type, released, serve_task
 
 
 async def test_a_whole_fleet_whose_waits_end_at_once_asks_once(database_url: str, database: Database) -> None:
@@ -54,3 +54,17 @@ async def test_who_joins_a_quiet_wait_is_served_all_the_same(serve: Serve, datab
     claimed = [task.id for answer in await asyncio.gather(*waits) for task in answer.tasks]
     assert sorted(claimed) == sorted(task.id for task in made)
     await tasks.close()
+
+
+async def test_a_delayed_task_is_due_in_time_after_a_quiet_while(serve: Serve, database_url: str) -> None:
+    quiet = {"due_interval_seconds": 0.2, "poll_seconds": 600}
+    first, second = [Tasks(await serve_task(serve, database_url, **quiet)) for _ in range(2)]
+    task_type = new_type()
+    assert not (await second.claim(task_type, wait=0.5)).tasks
+    task = await first.create(task_type)
+    [claimed] = (await first.claim(task_type)).tasks
+    assert await first.finish(released(claimed, 1.0)) == ["REQUEUED"]
+    answer = await second.claim(task_type, wait=10.0)
+    assert [again.id for again in answer.tasks] == [task.id]
+    await first.close()
+    await second.close()
