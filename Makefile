@@ -69,8 +69,8 @@ pytest: $(VENV)/.dev ## Run the tests that ARGS names, without the checks
 
 .PHONY: soak
 soak: $(VENV)/.dev ## Prove the task queue at length, under faults (less of it: make soak ARGS="--share 0.02")
-	$(BIN)/python -m pytest tests/soak/test_machine.py -n 2 --dist load -q -rA $(ARGS)
-	$(BIN)/python -m pytest tests/soak/test_limits.py tests/soak/test_storm.py -q -rA $(ARGS)
+	$(BIN)/python -m pytest tests/soak/test_machine.py -n 2 --dist load -q $(ARGS)
+	$(BIN)/python -m pytest tests/soak/test_limits.py tests/soak/test_storm.py -q $(ARGS)
 
 # --- checks --------------------------------------------------------------------------------------
 

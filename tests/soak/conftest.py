@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 
@@ -15,3 +17,14 @@ def share(request: pytest.FixtureRequest) -> float:
     """Give the part of each soak that shall run."""
     share: float = request.config.getoption("--share")
     return share
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[object], None]:
+    """Give a way to say what came out, past pytest's capture."""
+
+    def say(what: object) -> None:
+        with capsys.disabled():
+            print(f"\n{what}")
+
+    return say

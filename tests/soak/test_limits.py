@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.conftest import Serve
@@ -12,12 +14,14 @@ RACES = 10_000
 
 
 @pytest.mark.timeout(3600)
-async def test_a_limit_is_never_exceeded(serve: Serve, database_url: str, share: float) -> None:
+async def test_a_limit_is_never_exceeded(
+    serve: Serve, database_url: str, share: float, tell: Callable[[object], None]
+) -> None:
     servers = [Tasks(await serve_task(serve, database_url)) for _ in range(3)]
     races = LimitRaces(servers, limits=[1, 4], seed=2)
     await races.run(round(RACES * share))
     await races.no_room_is_lost()
-    print(f"{races.claimed} claims, {dict(races.most)} at once, slowest {races.slowest_seconds:.3f} s")
+    tell(f"{races.claimed} claims, {dict(races.most)} at once, slowest {races.slowest_seconds:.3f} s")
     assert set(races.most.values()) == {1, 4}
     for server in servers:
         await server.close()

@@ -16,5 +16,4 @@ def test_the_service_does_what_the_model_says_whatever_happens(
 ) -> None:
     steps = round(STEPS / 2 * share)
     taken = run_machine(database_url, examples=max(1, min(200, steps // 50)), steps=steps, repeatable=False)
-    print(f"the {half} half took {taken} steps")
     assert taken >= steps

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.soak.storm import Plan, Storm
@@ -11,7 +13,9 @@ SERVING_AGAIN_SECONDS = 5.0
 
 
 @pytest.mark.timeout(3600)
-async def test_every_task_ends_exactly_once_whatever_is_killed_or_cut(share: float) -> None:
+async def test_every_task_ends_exactly_once_whatever_is_killed_or_cut(
+    share: float, tell: Callable[[object], None]
+) -> None:
     plan = Plan(
         tasks=round(TASKS * share),
         kills=max(2, round(KILLS * share)),
@@ -26,7 +30,7 @@ async def test_every_task_ends_exactly_once_whatever_is_killed_or_cut(share: flo
         end_seconds=600.0,
     )
     report = await Storm(plan).run()
-    print(report)
+    tell(report)
     assert report.ended.total() == plan.tasks
     assert report.faults["kill"] == plan.kills
     assert max(report.serving_again_seconds) <= SERVING_AGAIN_SECONDS
