@@ -89,7 +89,7 @@ class BeatThread:
             while self._wait(last_at, failed=failed):
                 last_at = time.monotonic()
                 if len(self._book) or self._owed:
-                    failed = not self._beat(stub)
+                    failed = not self._beat_safely(stub)
         finally:
             channel.close()
 
@@ -111,6 +111,14 @@ class BeatThread:
                 self._condition.wait(remaining)
             return False
 
+    def _beat_safely(self, stub: task_service_pb2_grpc.TaskServiceStub) -> bool:
+        """Beat, whatever happens: the end of this thread would cost the worker every lease it holds."""
+        try:
+            return self._beat(stub)
+        except Exception:  # noqa: BLE001 - whatever it was, the beats go on
+            _log.exception("worker.beat_broke")
+            return False
+
     def _beat(self, stub: task_service_pb2_grpc.TaskServiceStub) -> bool:
         runs = self._book.runs()
         request = task_service_pb2.HeartbeatRequest(
@@ -126,5 +134,12 @@ class BeatThread:
             self.set_interval(response.beat_interval.ToTimedelta().total_seconds())
         for run, result in zip(runs, response.results, strict=True):
             if result.outcome != work_pb2.LEASE_OUTCOME_RENEWED or result.cancel_requested:
-                self._on_result(run, result)
+                self._tell(run, result)
         return True
+
+    def _tell(self, run: Run, result: work_pb2.LeaseResult) -> None:
+        """Tell of one lease; the others must be told of even if that fails."""
+        try:
+            self._on_result(run, result)
+        except Exception:  # noqa: BLE001 - whatever it was, the beats go on
+            _log.exception("worker.lease_not_told task_id=%s", run.task_id)
