@@ -5,9 +5,15 @@ from __future__ import annotations
 import datetime
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import grpc
 from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc, work_pb2
+
+if TYPE_CHECKING:
+    Claim: TypeAlias = grpc.aio.UnaryUnaryCall[
+        task_service_pb2.ClaimTasksRequest, task_service_pb2.ClaimTasksResponse
+    ]
 
 _log = logging.getLogger(__name__)
 
@@ -25,13 +31,13 @@ class Calls:
         self._worker_id = worker_id
         self._types = list(types)
 
-    async def claim(self, count: int, *, wait_seconds: float) -> task_service_pb2.ClaimTasksResponse:
-        """Claim up to `count` tasks, waiting for a first one."""
+    def claim(self, count: int, *, wait_seconds: float) -> Claim:
+        """Claim up to `count` tasks, waiting for a first one. Returns the call, to await or to cancel."""
         request = task_service_pb2.ClaimTasksRequest(
             worker_id=self._worker_id, types=self._types, max_tasks=min(count, LARGEST_BATCH)
         )
         request.wait.FromTimedelta(datetime.timedelta(seconds=wait_seconds))
-        return await self._stub.ClaimTasks(request, timeout=wait_seconds + CALL_SECONDS)
+        return self._stub.ClaimTasks(request, timeout=wait_seconds + CALL_SECONDS)
 
     async def finish_and_claim(
         self, items: Sequence[work_pb2.FinishItem], count: int

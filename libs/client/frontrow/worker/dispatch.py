@@ -12,7 +12,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from frontrow.task.v1 import task_service_pb2, work_pb2
@@ -24,7 +24,13 @@ from frontrow.worker.leases import LeaseBook
 from frontrow.worker.outcomes import Outcome, Released
 from frontrow.worker.run import Run
 
+if TYPE_CHECKING:
+    from frontrow.worker.calls import Claim
+
 _log = logging.getLogger(__name__)
+
+# What is there is answered at once; a claim that has taken longer waits for tasks to come.
+ANSWER_SECONDS = 1.0
 
 Ended = tuple[Run, work_pb2.FinishItem]
 
@@ -58,6 +64,8 @@ class Dispatcher:
         self._reserved = 0
         self._finish_call: asyncio.Task[None] | None = None
         self._claim_call: asyncio.Task[None] | None = None
+        self._asking: Claim | None = None
+        self._asked_at = 0.0
         # No call before the one, no claim before the other: a store that is down holds up no finish.
         self._not_before = 0.0
         self._no_claim_before = 0.0
@@ -79,10 +87,10 @@ class Dispatcher:
         """Stop claiming, let runs end for half the grace, cancel and release the rest, send what ended."""
         deadline = self._loop.time() + grace_seconds
         self._accepting = False
-        if self._claim_call is not None:
-            self._claim_call.cancel()
+        claim_ended = self._loop.create_task(self._end_claim(grace_seconds / 2))
         if self._running:
             await asyncio.wait(self._running, timeout=grace_seconds / 2)
+        await claim_ended
         for task in self._running:
             task.cancel()
         if self._running:
@@ -97,6 +105,22 @@ class Dispatcher:
         left = len(self._running) + len(self._ended)
         if left:
             _log.warning("worker.left_behind runs=%d", left)
+
+    async def _end_claim(self, most_seconds: float) -> None:
+        """End a claim that waits; let one that was just sent bring its answer, to give those tasks back.
+
+        The tasks of an answer that is thrown away would wait out their leases, and be charged for it.
+        """
+        call = self._claim_call
+        if call is None:
+            return
+        left = self._asked_at + ANSWER_SECONDS - self._loop.time()
+        if left > 0:
+            await asyncio.wait({call}, timeout=min(left, most_seconds))
+        # The call, not who awaits it: an answer that is here already is taken.
+        if self._asking is not None:
+            self._asking.cancel()
+        await asyncio.wait({call}, timeout=most_seconds)
 
     def _pump(self) -> None:
         self._scheduled = False
@@ -134,9 +158,10 @@ class Dispatcher:
         self.wake()
 
     async def _claim(self, count: int) -> None:
-        began = self._loop.time()
+        began = self._asked_at = self._loop.time()
+        self._asking = self._calls.claim(count, wait_seconds=self._limits.wait_seconds)
         try:
-            response = await self._calls.claim(count, wait_seconds=self._limits.wait_seconds)
+            response = await self._asking
         except grpc.aio.AioRpcError as error:
             self._claim_failed(error)
             return
