@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
@@ -28,7 +29,9 @@ async def test_every_task_ends_exactly_once_whatever_is_killed_or_cut(
         longest_pause_seconds=2.0,
         outage_seconds=40.0,
         end_seconds=600.0,
+        seed=random.randrange(1 << 32),
     )
+    tell(plan)
     report = await Storm(plan).run()
     tell(report)
     assert report.ended.total() == plan.tasks
