@@ -24,6 +24,7 @@ from frontrow.review.v1 import (
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from libs.common.interceptors.context import ACTOR_KEY, encode_actor
+from libs.common.objects import ObjectStore
 
 RUNWAY = draft_pb2.GALLERY_KIND_RUNWAY
 STREET = draft_pb2.GALLERY_KIND_STREET_SNAP
@@ -228,3 +229,12 @@ def _article(more: dict[str, Any]) -> dict[str, Any]:
 async def outcomes(*calls: Any) -> list[Any]:
     """Run calls at once; return replies and errors."""
     return await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def stored(gallery: Gallery, store: ObjectStore, name: str, *, parent_key: str = "") -> str:
+    """Announce, put and confirm an object; return its key."""
+    item = item_of(name.encode(), parent_key=parent_key)
+    await gallery.intake.ReserveMedia(intake_service_pb2.ReserveMediaRequest(job_id="job", items=[item]))
+    await store.put_bytes(item.key, name.encode())
+    await gallery.intake.ConfirmMedia(intake_service_pb2.ConfirmMediaRequest(job_id="job", keys=[item.key]))
+    return item.key

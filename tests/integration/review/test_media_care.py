@@ -7,9 +7,6 @@ from datetime import timedelta
 
 import grpc
 import pytest
-from frontrow.review.v1 import intake_service_pb2 as intake
-from frontrow.review.v1 import media_service_pb2 as pb
-from frontrow.review.v1 import media_service_pb2_grpc
 from sqlalchemy import select, update
 
 from libs.common.client import error_info, reason_of
@@ -19,7 +16,7 @@ from services.review import errors
 from services.review.cleanup import CleanUpLimits, MediaCare
 from services.review.models_audit import audit_log
 from services.review.models_media import media
-from tests.integration.review.gallery import Gallery, acting, item_of, unique
+from tests.integration.review.gallery import Gallery, item_of, stored, unique
 
 HOUR = timedelta(hours=1)
 GRACE = timedelta(hours=24)
@@ -28,15 +25,6 @@ GRACE = timedelta(hours=24)
 @pytest.fixture
 def care(database: Database, store: ObjectStore) -> MediaCare:
     return MediaCare(database, store, CleanUpLimits(GRACE, share=0.2, plausible=1000))
-
-
-async def stored(gallery: Gallery, store: ObjectStore, name: str, *, parent_key: str = "") -> str:
-    """Announce, put and confirm an object; return its key."""
-    item = item_of(name.encode(), parent_key=parent_key)
-    await gallery.intake.ReserveMedia(intake.ReserveMediaRequest(job_id="job", items=[item]))
-    await store.put_bytes(item.key, name.encode())
-    await gallery.intake.ConfirmMedia(intake.ConfirmMediaRequest(job_id="job", keys=[item.key]))
-    return item.key
 
 
 async def pass_time(database: Database, by: timedelta) -> None:
@@ -258,49 +246,6 @@ async def test_a_media_row_that_something_refers_to_can_not_be_deleted(
     with pytest.raises(Exception, match="foreign key constraint"):
         async with database.begin() as session:
             await session.execute(media.delete().where(media.c.key == key))
-
-
-@pytest.fixture
-async def operator(gallery: Gallery) -> media_service_pb2_grpc.MediaServiceAsyncStub:
-    return media_service_pb2_grpc.MediaServiceStub(gallery.channel)
-
-
-async def test_operators_clean_up_by_name_and_only_report_by_default(
-    operator: media_service_pb2_grpc.MediaServiceAsyncStub,
-) -> None:
-    assert not (await operator.CleanUpMedia(pb.CleanUpMediaRequest())).applied
-    with pytest.raises(grpc.aio.AioRpcError) as nameless:
-        await operator.CleanUpMedia(pb.CleanUpMediaRequest(apply=True))
-    assert reason_of(nameless.value) == "ACTOR_REQUIRED"
-    reply = await operator.CleanUpMedia(pb.CleanUpMediaRequest(apply=True), metadata=acting("ops"))
-    assert reply.applied
-    assert reply.total_count > 0
-
-
-async def test_a_comparison_finds_every_damaged_object(
-    gallery: Gallery, store: ObjectStore, operator: media_service_pb2_grpc.MediaServiceAsyncStub
-) -> None:
-    names = [unique("verified") for _ in range(4)]
-    keys = [await stored(gallery, store, name) for name in names]
-    await store.delete(keys[0])
-    await store.put_bytes(keys[1], b"short")
-    await store.put_bytes(keys[2], bytes(len(names[2])))
-    found: dict[str, int] = {}
-    request, checked = pb.VerifyMediaRequest(page_size=3), 0
-    while True:
-        reply = await operator.VerifyMedia(request)
-        found |= {item.key: item.damage for item in reply.damaged}
-        checked += reply.checked_count
-        if not reply.next_page_token:
-            break
-        request.page_token = reply.next_page_token
-    assert {key: found.get(key) for key in keys} == {
-        keys[0]: pb.MEDIA_DAMAGE_MISSING,
-        keys[1]: pb.MEDIA_DAMAGE_LENGTH,
-        keys[2]: pb.MEDIA_DAMAGE_CONTENT,
-        keys[3]: None,
-    }
-    assert checked >= 4
 
 
 async def test_a_thumbnail_is_not_added_to_an_original_that_goes(
