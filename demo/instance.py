@@ -15,7 +15,7 @@ from libs.common.child import command
 from libs.common.client import connect
 
 ROOT = Path(__file__).resolve().parent.parent
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0  # a busy machine; a quiet one needs a few
 _STOP_SECONDS = 30.0
 
 
@@ -56,9 +56,11 @@ class Instance:
         try:
             line = await asyncio.wait_for(self._process.stdout.readline(), _READY_SECONDS)
         except TimeoutError:
-            line = b""
+            raise Deviation(
+                f"`python -m services` was not ready within {_READY_SECONDS:g} s: {self._last_words()}"
+            ) from None
         if not line.startswith(b"Frontrow is ready"):
-            raise Deviation(f"`python -m services` did not get ready: {self._last_words()}")
+            raise Deviation(f"`python -m services` ended before it was ready: {self._last_words()}")
 
     def channel(self, context: str) -> grpc.aio.Channel:
         """Return the one channel to a context; calls are made as the demo's editor."""

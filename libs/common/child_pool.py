@@ -111,8 +111,13 @@ class _Child:
         if self._process is not None and self._process.returncode is None:
             return
         argv = command([sys.executable, "-m", self._module], memory_bytes=self._memory_bytes)
-        # The child must find the same modules as we do, wherever it was started from.
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        environment = {
+            # else onnxruntime reports to its maker and keeps a device id in the home folder
+            "ORT_DISABLE_TELEMETRY": "1",
+            **os.environ,
+            # The child must find the same modules as we do, wherever it was started from.
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        }
         self._process = await asyncio.create_subprocess_exec(
             *argv,
             stdin=asyncio.subprocess.PIPE,

@@ -17,6 +17,8 @@ def handle(request: Json, emit: Emit) -> Json:
             os.abort()
         case "print":
             print("noise from a library", flush=True)
+        case "environment":
+            return {"value": os.environ.get(request["value"])}
         case _:
             emit({"step": 1})
             emit({"step": 2})

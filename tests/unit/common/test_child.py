@@ -95,6 +95,14 @@ async def test_a_pool_answers_with_events_and_keeps_its_child_warm() -> None:
     assert first["pid"] == second["pid"]
 
 
+async def test_libraries_of_children_report_nothing_to_their_makers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    pool = ChildPool(ECHO, size=1)
+    told = await pool.call({"do": "environment", "value": "ORT_DISABLE_TELEMETRY"}, timeout_seconds=20)
+    await pool.close()
+    assert told["value"] == "1"
+
+
 async def test_an_error_in_the_handler_reaches_the_caller_and_the_child_lives_on() -> None:
     pool = ChildPool(ECHO, size=1)
     before = await pool.call({"do": "echo", "value": 1}, timeout_seconds=20)
