@@ -71,7 +71,9 @@ class ContextServer:
         self._address = address
         self._mounted = mounted
         self._transport = transport or TransportSettings.loopback_only()
-        self._max_concurrent_rpcs = max_concurrent_rpcs or self._transport.max_concurrent_rpcs
+        # Calls that wait must never take the place of those that work: beats, ends of runs.
+        most = max_concurrent_rpcs or self._transport.max_concurrent_rpcs
+        self._max_concurrent_rpcs = most + mounted.room_for_waits
         self._telemetry = telemetry or Telemetry()
         self._cap_seconds = cap_seconds
         self.in_flight = InFlight()

@@ -43,7 +43,8 @@ class Mounted:
     run from after the start until after the last handler, `close` releases what they all stand on (channels,
     then the engine). `on_stopping` ends watches and long polls at the beginning of a stop. `long_polls` names
     the unary methods (`/package.Service/Method`) that may take longer than 30 s without a client's deadline.
-    `health` is given by a mount that reports a state of its own.
+    `room_for_waits` is how many calls may wait beside those that the server's limit lets in; the mount lets
+    no more wait. `health` is given by a mount that reports a state of its own.
     """
 
     register: Callable[[grpc.aio.Server], None]
@@ -52,4 +53,5 @@ class Mounted:
     close: Callable[[], Awaitable[None]]
     on_stopping: Callable[[], None] = _nothing
     long_polls: Collection[str] = ()
+    room_for_waits: int = 0
     health: Health = field(default_factory=Health)

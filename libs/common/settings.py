@@ -45,7 +45,7 @@ class TransportSettings(BaseSettings):
     tls_ca: Path | None = Field(default=None, description="PEM roots a client trusts; none = the system's")
     insecure_plaintext: bool = Field(default=False, description="allow plaintext beyond loopback, loudly")
     max_concurrent_rpcs: int = Field(
-        default=1000, ge=1, description="calls one server runs at once, long polls and streams included"
+        default=1000, ge=1, description="calls one server runs at once, streams included"
     )
 
     @classmethod

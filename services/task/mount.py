@@ -43,6 +43,7 @@ async def mount(settings: TaskSettings, common: CommonSettings) -> Mounted:
         close=context.close,
         on_stopping=context.stop,
         long_polls=(f"/{SERVICE}/ClaimTasks",),
+        room_for_waits=settings.max_waiting_claims,
     )
 
 
@@ -132,6 +133,7 @@ class _Context:
             upkeep=self.lanes["upkeep"],
             signals=self.signals,
             workers=self.workers,
+            most_waiting=self.settings.max_waiting_claims,
             policy_changed=self._policy_changed,
             stopping=self.stopping,
         )

@@ -37,6 +37,7 @@ class Parts:
     workers: WorkerRegistry
     policy_changed: Callable[[], None]
     stopping: Stopping
+    most_waiting: int
 
 
 class TaskServicer(PeopleServicer, WorkerServicer, QueueServicer):
@@ -55,3 +56,4 @@ class TaskServicer(PeopleServicer, WorkerServicer, QueueServicer):
         self._workers = parts.workers
         self._policy_changed = parts.policy_changed
         self._stopping = parts.stopping
+        self._most_waiting = parts.most_waiting

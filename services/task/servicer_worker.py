@@ -51,6 +51,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
     _database: Database
     _limits: TypeLimits
     _work: WorkDesk
+    _most_waiting: int
     _beats: BeatDesk
     _upkeep: Lane
     _idle: IdleReasons
@@ -66,7 +67,8 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
         want = _want(request)
         self._workers.saw(request.worker_id, request.types)
         wait_seconds = seconds(request.wait)
-        if endings or want is None or wait_seconds <= 0:
+        crowded = self._work.waiting >= self._most_waiting
+        if endings or want is None or wait_seconds <= 0 or crowded:
             answers, claimed = await self._work.end_and_claim(endings, want)
         else:
             answers, claimed = [], await self._work.claim_or_wait(want, wait_seconds, self._stopping.is_set)

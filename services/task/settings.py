@@ -37,6 +37,9 @@ class TaskSettings(BaseSettings):
     poll_seconds: float = Field(
         default=3.0, gt=0, le=600, description="between looks for work while somebody waits: the guarantee"
     )
+    max_waiting_claims: int = Field(
+        default=4_000, ge=1, le=100_000, description="claims that may wait at once; one more looks only"
+    )
     due_interval_seconds: float = Field(
         default=3.0, gt=0, le=600, description="longest time between looks for tasks that have fallen due"
     )

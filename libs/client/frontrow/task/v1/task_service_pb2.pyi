@@ -348,7 +348,9 @@ class ClaimTasksRequest(message.Message):
 
     @builtins.property
     def wait(self) -> duration_pb2.Duration:
-        """How long to wait for a first task, 0–60 seconds. Absent or 0: answer at once. Ignored when `finish` has items."""
+        """How long to wait for a first task, 0–60 seconds. Absent or 0: answer at once. Ignored when `finish` has items,
+        and while as many calls wait at this server as may (4,000 unless set otherwise): then ask again a moment later.
+        """
 
     @builtins.property
     def finish(self) -> containers.RepeatedCompositeFieldContainer[work_pb2.FinishItem]:
