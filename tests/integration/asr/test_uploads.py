@@ -191,7 +191,7 @@ async def test_a_call_whose_parts_another_has_joined_and_removed_is_told_the_end
         async for chunk in joined(keys, digest):  # type: ignore[arg-type]
             yield chunk
 
-    slow._joined = joined_late  # type: ignore[method-assign,assignment]
+    slow._joined = joined_late  # type: ignore[method-assign]
     answer = await slow.receive(messages(content, upload_id=upload_id, offset=len(content)))
     assert answer.sha1 == sha1_of(content)
     assert await stored(bed, upload_id) == content

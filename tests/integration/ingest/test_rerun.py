@@ -207,17 +207,13 @@ async def test_a_time_outside_of_the_calendar_is_refused_by_field(
     chain: Chain, bad: dict[str, int], field: str
 ) -> None:
     moment = Timestamp(**bad)
-    stub = chain.ingest.stub
     wanted = Filter(failure_reasons=["X"], **{field: moment})  # type: ignore[arg-type]
-    calls = {
-        field: lambda: stub.ListIngestJobs(
-            ingest_service_pb2.ListIngestJobsRequest(**{field: moment})  # type: ignore[arg-type]
-        ),
-        f"filter.{field}": lambda: stub.RetryIngestJobs(Retry(filter=wanted)),
-    }
-    for name, call in calls.items():
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await call()
+    listed = ingest_service_pb2.ListIngestJobsRequest(**{field: moment})  # type: ignore[arg-type]
+    with pytest.raises(grpc.aio.AioRpcError) as of_list:
+        await chain.ingest.stub.ListIngestJobs(listed)
+    with pytest.raises(grpc.aio.AioRpcError) as of_retry:
+        await chain.ingest.stub.RetryIngestJobs(Retry(filter=wanted))
+    for caught, name in ((of_list, field), (of_retry, f"filter.{field}")):
         found = error_info(caught.value)
         assert found.code == grpc.StatusCode.INVALID_ARGUMENT
         assert [violation.field for violation in found.violations] == [name]
