@@ -6,4 +6,4 @@ from tests.soak.profiles import run_machine
 
 
 def test_the_service_does_what_the_model_says_whatever_happens(database_url: str) -> None:
-    assert run_machine(database_url, examples=8, repeatable=True) > 200
+    assert run_machine(database_url, examples=15, repeatable=True) > 400

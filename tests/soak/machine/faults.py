@@ -48,12 +48,12 @@ class FaultRules(Core):
         self.held[worker] = []
         self.workers[worker] += "'"
 
-    @rule(server=servers, dice=st.integers(0, 4))
+    @rule(server=servers, dice=st.integers(0, 9))
     def server_restarts(self, server: int, dice: int) -> None:
         if dice == 0:
             self.run(self.rig.restart(server))
 
-    @rule(dice=st.integers(0, 1))
+    @rule(dice=st.integers(0, 3))
     def connections_break(self, dice: int) -> None:
         """Terminate every connection to the database; the next calls mend that by themselves."""
         if dice == 0:
