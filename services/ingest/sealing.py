@@ -24,9 +24,14 @@ class Sealer:
     @classmethod
     def from_hex(cls, text: str) -> Sealer:
         """Make a sealer of 64 hex digits. Raises ValueError."""
-        key = bytes.fromhex(text.strip())
+        try:
+            key = bytes.fromhex(text.strip())
+        except ValueError:
+            key = b""
         if len(key) != _KEY_BYTES:
-            raise ValueError("the sealing key must be 64 hex digits (32 bytes)")
+            raise ValueError(
+                "the sealing key (FRONTROW_INGEST_SEALING_KEY) must be 64 hex digits: openssl rand -hex 32"
+            )
         return cls(key)
 
     @classmethod
