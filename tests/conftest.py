@@ -159,7 +159,7 @@ async def serve() -> AsyncIterator[Serve]:
 
 
 @pytest.fixture(scope="module")
-async def serve_module() -> AsyncIterator[Serve]:
-    """Give the same as ``serve`` for servers that live as long as the module's database."""
+async def serve_module(database_url: str) -> AsyncIterator[Serve]:
+    """Give the same as ``serve`` for servers of a module; they end before its database does."""
     async with AsyncExitStack() as stack:
         yield lambda name, mounted: stack.enter_async_context(serving(name, mounted))

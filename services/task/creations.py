@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import asyncpg
 
 from services.task.coalesce import Coalescer
 from services.task.errors import RequestIdReused
 from services.task.lane import Lane
-from services.task.repository_create import Created, NewTask, create
+from services.task.repository_create import Created, NewTask, Starter, create
+from services.task.states import Status
+from services.task.waiters import Loan
+
+
+class Lender(Protocol):
+    """Who knows the callers that wait for work."""
+
+    def lend(self, task_type: str) -> Loan | None:
+        """Lend somebody who waits for a task of this type."""
+
+    def hand_over(self, loan: Loan, row: asyncpg.Record | None) -> None:
+        """End a loan with the task that began, or None."""
 
 
 class CreateDesk:
-    """Adds tasks. `on_created` is told, after the commit, the rows that are new."""
+    """Adds tasks, and lets those that somebody waits for here begin at once.
 
-    def __init__(self, lane: Lane, *, on_created: Callable[[Sequence[asyncpg.Record]], None]) -> None:
+    `on_created` is told, after the commit, the rows that are new.
+    """
+
+    def __init__(
+        self, lane: Lane, lender: Lender, *, on_created: Callable[[Sequence[asyncpg.Record]], None]
+    ) -> None:
         self._lane = lane
+        self._lender = lender
         self._on_created = on_created
         self._calls = Coalescer[NewTask, Created](self._flush, most=500)
 
@@ -36,6 +55,7 @@ class CreateDesk:
         Raises:
             RequestIdReused: an id belongs to a task with other content; nothing was added.
         """
+        # Not handed over one by one: a claim spreads several tasks over the slots of those who wait.
         async with self._lane.transaction() as connection:
             answers = await create(connection, tasks)
             for answer in answers:
@@ -48,8 +68,19 @@ class CreateDesk:
         await self._calls.drained()
 
     async def _flush(self, tasks: Sequence[NewTask]) -> list[Created]:
-        async with self._lane.transaction() as connection:
-            answers = await create(connection, tasks)
+        loans: list[Loan | None] = []
+        answers: list[Created] = []
+        try:
+            # Each for itself: nothing to hold together by a transaction, which would cost two round trips.
+            async with self._lane.statements() as connection:
+                loans = [self._lender.lend(task.type) if task.run_after is None else None for task in tasks]
+                starters = [Starter(loan.waiter.worker_id, loan.mark) if loan else None for loan in loans]
+                answers = await create(connection, tasks, starters)
+        finally:
+            # Also when it failed: whoever was lent waits on.
+            for index, loan in enumerate(loans):
+                if loan is not None:
+                    self._lender.hand_over(loan, _begun(answers[index]) if answers else None)
         self._tell(answers)
         return answers
 
@@ -57,6 +88,11 @@ class CreateDesk:
         new = [answer.row for answer in answers if answer.new]
         if new:
             self._on_created(new)
+
+
+def _begun(created: Created) -> asyncpg.Record | None:
+    """Return the task's row if it began with its creation."""
+    return created.row if created.new and created.row["status"] == Status.PROCESSING else None
 
 
 def _refuse_clash(created: Created) -> None:

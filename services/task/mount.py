@@ -88,7 +88,7 @@ class _Context:
             on_rise=signals.rose,
             on_ended=signals.ended,
         )
-        self.creations = CreateDesk(self.lanes["create"], on_created=signals.created)
+        self.creations = CreateDesk(self.lanes["create"], self.work, on_created=signals.created)
 
     def _begin_upkeep(self) -> None:
         settings, lane = self.settings, self.lanes["upkeep"]
@@ -156,10 +156,13 @@ class _Context:
     async def _probe(self) -> None:
         self.work.probe()
 
-    def _woken(self, task_type: str, count: int) -> None:
-        """Hear from another server of tasks that may be claimed."""
+    def _woken(self, task_type: str | None, count: int) -> None:
+        """Hear from another server of tasks that may be claimed; None: of any type."""
         self.idle.doubt()
-        self.work.signal(task_type, count)
+        if task_type is None:
+            self.work.probe()
+        else:
+            self.work.signal(task_type, count)
 
     def _changed_elsewhere(self, task_ids: list[UUID] | None) -> None:
         """Hear from another server of tasks that changed; None: anything may have."""

@@ -37,6 +37,10 @@ class Marks:
             return _BEGINNING
         return self._marks.get(task_type, _BEGINNING)
 
+    def position(self, task_type: str) -> datetime:
+        """Return where the fresh rows begin, as far as is known here."""
+        return self._marks.get(task_type, _BEGINNING)
+
     def claimed(self, task_type: str, orders: Sequence[datetime], now: datetime) -> None:
         """Note the orders of fresh rows claimed at the database's time `now`."""
         if orders:

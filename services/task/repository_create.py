@@ -10,7 +10,7 @@ from uuid import UUID
 
 import asyncpg
 
-from services.task import statements
+from services.task import statements_create
 from services.task.lane import Connection
 
 
@@ -33,6 +33,13 @@ class NewTask:
     trace_parent: str = ""
 
 
+class Starter(NamedTuple):
+    """The worker that waits for a new task; no fresh task of its type waits below `mark`."""
+
+    worker_id: str
+    mark: datetime
+
+
 class Created(NamedTuple):
     """The task under the ids given: new, the first one, or (`clash`) one with other content."""
 
@@ -41,13 +48,36 @@ class Created(NamedTuple):
     clash: bool
 
 
-async def create(connection: Connection, tasks: Sequence[NewTask]) -> list[Created]:
+async def create(
+    connection: Connection, tasks: Sequence[NewTask], starters: Sequence[Starter | None] = ()
+) -> list[Created]:
     """Insert the tasks whose ids are new; answer for each what stands under its ids (domain.md 1.13).
 
-    An id that another transaction is just inserting is waited for. Nothing is ever overwritten.
+    An id that another transaction is just inserting is waited for. Nothing is ever overwritten. A new task
+    with a starter begins at once, claimed by it, when it is due and nothing of its type comes before it
+    (domain.md 1.2); else it is pending.
     """
+    starting = list(starters) or [None] * len(tasks)
+    created: list[Created | None] = [None] * len(tasks)
+    while left := [index for index, answer in enumerate(created) if answer is None]:
+        # What stood under an id may be deleted between the two looks, after its time: then it is new again.
+        tried = await _try(connection, [tasks[at] for at in left], [starting[at] for at in left])
+        for index, answer in zip(left, tried, strict=True):
+            created[index] = answer
+    return [answer for answer in created if answer is not None]
+
+
+async def _try(
+    connection: Connection, tasks: Sequence[NewTask], starters: Sequence[Starter | None]
+) -> list[Created | None]:
+    """Insert what is new and compare the rest; None for what was neither to be inserted nor found."""
     order = sorted(range(len(tasks)), key=lambda index: tasks[index].task_id)
-    rows = await connection.fetch(statements.INSERT, *_columns([tasks[index] for index in order]))
+    rows = await connection.fetch(
+        statements_create.INSERT,
+        *_columns([tasks[index] for index in order]),
+        [starter.worker_id if (starter := starters[index]) else None for index in order],
+        [starter.mark if (starter := starters[index]) else None for index in order],
+    )
     inserted: dict[UUID, asyncpg.Record] = {row["id"]: row for row in rows}
     created: list[Created | None] = [None] * len(tasks)
     for index in order:
@@ -59,17 +89,17 @@ async def create(connection: Connection, tasks: Sequence[NewTask]) -> list[Creat
     if left:
         for index, found in zip(left, await _existing(connection, [tasks[i] for i in left]), strict=True):
             created[index] = found
-    return [answer for answer in created if answer is not None]
+    return created
 
 
-async def _existing(connection: Connection, tasks: Sequence[NewTask]) -> list[Created]:
+async def _existing(connection: Connection, tasks: Sequence[NewTask]) -> list[Created | None]:
     rows = await connection.fetch(
-        statements.EXISTING, [task.task_id for task in tasks], [task.request_id for task in tasks]
+        statements_create.EXISTING, [task.task_id for task in tasks], [task.request_id for task in tasks]
     )
     found: dict[int, list[asyncpg.Record]] = {}
     for row in rows:
         found.setdefault(row["n"] - 1, []).append(row)
-    return [_compare(task, found[place]) for place, task in enumerate(tasks)]
+    return [_compare(task, found[place]) if place in found else None for place, task in enumerate(tasks)]
 
 
 def _compare(task: NewTask, rows: Sequence[asyncpg.Record]) -> Created:

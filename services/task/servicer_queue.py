@@ -14,6 +14,7 @@ from libs.common.db import Database
 from libs.common.errors import InvalidArgument
 from libs.common.interceptors.call import ServicerContext
 from libs.common.interceptors.context import current_actor
+from libs.common.paging import within_budget
 from services.task import explain, repository, repository_queue
 from services.task.convert import seconds, task_message
 from services.task.convert_queue import (
@@ -105,9 +106,8 @@ class QueueServicer(task_service_pb2_grpc.TaskServiceServicer):
             held: dict[str, list[RowMapping]] = {}
             for lease in await repository_queue.leases(session, [row["worker_id"] for row in workers]):
                 held.setdefault(lease["claimed_by"], []).append(lease)
-        return pb.ListWorkersResponse(
-            workers=[worker_message(row, held.get(row["worker_id"], []), self._limits) for row in workers]
-        )
+        messages = (worker_message(row, held.get(row["worker_id"], []), self._limits) for row in workers)
+        return pb.ListWorkersResponse(workers=within_budget(messages))
 
 
 def _policy_values(request: pb.SetQueuePolicyRequest) -> dict[str, Any]:

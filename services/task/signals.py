@@ -56,8 +56,10 @@ class Signals:
             self._later(min(ahead))
 
     def created(self, rows: Sequence[asyncpg.Record]) -> None:
-        """Tell of new tasks; those that are due later wake nobody yet."""
-        claimable = Counter(row["type"] for row in rows if row["due_at"] is None)
+        """Tell of new tasks; those that are due later, or have begun already, wake nobody."""
+        claimable = Counter(
+            row["type"] for row in rows if row["due_at"] is None and row["status"] == Status.PENDING
+        )
         self._fall_due(row["due_at"] for row in rows)
         self.tell([row["id"] for row in rows], claimable)
 

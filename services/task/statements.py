@@ -18,7 +18,7 @@ TASK_COLUMNS = (
     "claimed_by, created_at, queued_at, run_after, started_at, heartbeat_at, progress_at, "
     "cancel_requested_at, completed_at, trace_parent"
 )
-_OF_T = ", ".join(f"t.{name}" for name in TASK_COLUMNS.split(", "))
+OF_T = ", ".join(f"t.{name}" for name in TASK_COLUMNS.split(", "))
 
 # $1 types, $2 ids of tasks whose types count, too. Claims, ends and sweeps change several policies and tasks
 # in one transaction: the policies come first, by type, or two of them wait for each other in a circle.
@@ -72,7 +72,7 @@ UPDATE task.tasks t SET
     started_at = now(), heartbeat_at = now(), progress_at = now(),
     error_message = '', status_reason = '', progress = 0, completed_at = NULL, ext = ''
 FROM picked p WHERE t.id = p.id
-RETURNING p.slot, t.claim_order, {_OF_T}
+RETURNING p.slot, t.claim_order, {OF_T}
 ), counted AS (
     INSERT INTO task.queue_deltas (type, pending, processing)
     SELECT $1, -count(*), count(*) FROM claimed HAVING count(*) > 0
@@ -232,38 +232,6 @@ WITH absent AS MATERIALIZED (
 )
 UPDATE task.tasks t SET absent_beats = t.absent_beats + 1 FROM absent a WHERE t.id = a.id
 RETURNING t.id, t.version, t.absent_beats
-"""
-
-INSERT = f"""
-WITH made AS (
-INSERT INTO task.tasks AS t (id, request_id, type, priority, payload, content_sha256, subject,
-    live_material_name, video_project_name, max_attempts, run_after, trace_parent, due_at, claim_order)
-SELECT u.id, u.request_id, u.type, u.priority, u.payload, u.content_sha256, u.subject, u.live_material_name,
-    u.video_project_name, u.max_attempts, u.run_after, u.trace_parent,
-    CASE WHEN u.run_after > now() THEN u.run_after END,
-    now() - make_interval(secs => u.priority * 60.0)
-FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int4[], $5::bytea[], $6::bytea[], $7::text[], $8::text[],
-    $9::text[], $10::int4[], $11::timestamptz[], $12::text[])
-    AS u(id, request_id, type, priority, payload, content_sha256, subject, live_material_name,
-         video_project_name, max_attempts, run_after, trace_parent)
-ON CONFLICT DO NOTHING
-RETURNING t.due_at, {_OF_T}
-), counted AS (
-    INSERT INTO task.queue_deltas (type, pending, created)
-    SELECT type, count(*), count(*) FROM made GROUP BY type
-)
-SELECT * FROM made
-"""
-
-# $1 ids, $2 request ids (empty: none): the tasks that stand under them.
-EXISTING = f"""
-SELECT g.n, t.request_id, t.content_sha256, {_OF_T}
-FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS g(id, request_id, n)
-CROSS JOIN LATERAL (
-    (SELECT * FROM task.tasks WHERE id = g.id)
-    UNION
-    (SELECT * FROM task.tasks WHERE request_id = g.request_id AND request_id <> '')
-) t
 """
 
 # $1 how many: tasks whose time has come enter the claim's index.

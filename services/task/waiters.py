@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
 
 from services.task.repository_claim import Claimed
 
@@ -27,6 +29,16 @@ class Waiter:
     )
 
 
+class Loan(NamedTuple):
+    """Somebody who waits, lent to be given a task that is just being made.
+
+    No fresh task of its type waits below `mark`.
+    """
+
+    waiter: Waiter
+    mark: datetime
+
+
 @dataclass(eq=False, slots=True)
 class _Group:
     """The waiters for one set of types, first come first served, and the tasks signalled for them."""
@@ -35,6 +47,8 @@ class _Group:
     waiters: dict[Waiter, None] = field(default_factory=dict)
     settled: set[Waiter] = field(default_factory=set)
     signalled: int = 0
+    looking: bool = False
+    unsure: bool = False
 
 
 class WaitRoom:
@@ -43,6 +57,7 @@ class WaitRoom:
     def __init__(self) -> None:
         self._groups: dict[Types, _Group] = {}
         self._by_type: dict[str, set[Types]] = {}
+        self._looking: list[_Group] = []
 
     def __len__(self) -> int:
         return sum(len(group.waiters) for group in self._groups.values())
@@ -79,6 +94,21 @@ class WaitRoom:
         group = self._groups.get(types)
         return group is not None and bool(group.settled)
 
+    def lend(self, task_type: str) -> Waiter | None:
+        """Take out somebody who found nothing, to be given a task that is just being made; None: nobody.
+
+        Nobody while a look is under way or due: there may be older tasks, and others may come first.
+        """
+        for types in self._by_type.get(task_type, ()):
+            group = self._groups[types]
+            if group.looking or group.signalled:
+                continue
+            for waiter in group.waiters:
+                if waiter in group.settled and not waiter.delivery.done():
+                    self.remove(waiter)
+                    return waiter
+        return None
+
     def remove(self, waiter: Waiter) -> None:
         """Forget a caller who was served or went away; harmless when it isn't here."""
         group = self._groups.get(waiter.types)
@@ -99,7 +129,9 @@ class WaitRoom:
         heard = False
         for types in self._by_type.get(task_type, ()):
             group = self._groups[types]
-            group.signalled = min(group.signalled + count, len(group.waiters))
+            wanted = group.signalled + count
+            group.signalled = min(wanted, len(group.waiters))
+            group.unsure = group.unsure or wanted > group.signalled
             heard = True
         return heard
 
@@ -107,6 +139,7 @@ class WaitRoom:
         """Let one waiter of each set of types look, signal or not; return whether anybody waits."""
         for group in self._groups.values():
             group.signalled = max(group.signalled, 1)
+            group.unsure = True
         return bool(self._groups)
 
     def take_signalled(self) -> list[Waiter]:
@@ -117,12 +150,27 @@ class WaitRoom:
                 waiters = iter(group.waiters)
                 chosen += [waiter for waiter, _ in zip(waiters, range(group.signalled), strict=False)]
                 group.signalled = 0
+                group.looking = True
+                self._looking.append(group)
         return chosen
 
-    def more_may_be_there(self, types: Types, served: int) -> None:
-        """Note that every waiter tried got all it wanted: twice as many shall look next."""
+    def looked(self) -> None:
+        """Note that the waiters taken last have been tried."""
+        for group in self._looking:
+            group.looking = False
+        self._looking.clear()
+
+    def note_rest(self, types: Types, served: int, *, exhausted: bool) -> None:
+        """Note whether all who were tried got what they wanted.
+
+        If so, and it isn't known how many tasks there are, twice as many shall look next.
+        """
         group = self._groups.get(types)
-        if group is not None:
+        if group is None:
+            return
+        if exhausted:
+            group.unsure = False
+        elif group.unsure:
             group.signalled = max(group.signalled, min(2 * served, len(group.waiters)))
 
 

@@ -13,28 +13,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import asyncpg
 import structlog
 
 from libs.common.loops import is_cancelled
 from services.task.coalesce import BROKEN, interrupted, spoilt_by_an_item
-from services.task.lane import Connection, Lane
+from services.task.flush import Flush, Flushed
+from services.task.lane import Lane
 from services.task.limits import TypeLimits
-from services.task.repository_claim import Claimed, Marks, claim
-from services.task.repository_end import (
-    REPLY_LOST,
-    Answer,
-    Backoff,
-    Ended,
-    Ending,
-    end_runs,
-    lock_policies,
-)
+from services.task.repository_claim import Claimed, Marks
+from services.task.repository_end import REPLY_LOST, Answer, Backoff, Ended, Ending
 from services.task.states import End
-from services.task.waiters import Types, Waiter, WaitRoom, by_types, slots_of
+from services.task.waiters import Loan, Waiter, WaitRoom
 
 log = structlog.get_logger(__name__)
 
-MOST_SLOTS = 1_000
 MOST_ENDINGS = 1_000
 
 
@@ -49,16 +42,6 @@ class _Job:
     )
 
 
-@dataclass(slots=True)
-class _Flush:
-    """What one transaction did."""
-
-    answers: list[Answer]
-    ended: list[Ended]
-    claimed: dict[Waiter, list[Claimed]]
-    exhausted: dict[Types, bool]
-
-
 class WorkDesk:
     """Ends runs and hands out tasks.
 
@@ -70,10 +53,10 @@ class WorkDesk:
         on_change: Callable[[Sequence[Ended], Sequence[Claimed]], None],
     ) -> None:  # fmt: skip
         self._lane = lane
-        self._limits = limits
-        self._backoff = backoff
         self._on_change = on_change
         self._marks = Marks()
+        self._flush = Flush(limits, backoff, self._marks)
+        self._dismissed = False
         self._jobs: deque[_Job] = deque()
         self._room = WaitRoom()
         self._running: asyncio.Task[None] | None = None
@@ -147,9 +130,28 @@ class WorkDesk:
 
     def dismiss(self) -> None:
         """End every wait with an empty answer, because the server stops."""
+        self._dismissed = True
         for waiter in self._room.all():
             if not waiter.delivery.done():
                 waiter.delivery.set_result([])
+
+    def lend(self, task_type: str) -> Loan | None:
+        """Lend somebody who waits for a task of this type, to be given one that is just being made."""
+        waiter = self._room.lend(task_type)
+        return Loan(waiter, self._marks.position(task_type)) if waiter is not None else None
+
+    def hand_over(self, loan: Loan, row: asyncpg.Record | None) -> None:
+        """End a loan: give the waiter the task that began for it, or None to let it wait on."""
+        waiter = loan.waiter
+        if row is not None:
+            self._give(waiter, [Claimed(0, row)])
+        elif self._dismissed and not waiter.delivery.done():
+            waiter.delivery.set_result([])
+        elif not waiter.delivery.done():
+            # What was signalled meanwhile it hasn't heard.
+            self._room.add(waiter)
+            for task_type in waiter.types:
+                self.signal(task_type)
 
     async def drained(self) -> None:
         """Wait until no flush is in flight."""
@@ -168,6 +170,7 @@ class WorkDesk:
                 if not jobs and not waiters:
                     return
                 await self._serve_all(jobs, waiters)
+                self._room.looked()
         finally:
             self._running = None
 
@@ -195,7 +198,7 @@ class WorkDesk:
         endings = [ending for job in jobs for ending in job.endings]
         try:
             async with self._lane.transaction() as connection:
-                flush = await self._flush(connection, endings, waiters)
+                flush = await self._flush.run(connection, endings, waiters)
         except asyncio.CancelledError as error:
             if is_cancelled():
                 raise
@@ -211,31 +214,7 @@ class WorkDesk:
         except Exception:  # a word that isn't spread costs others a poll
             log.exception("task.on_change_failed")
 
-    async def _flush(
-        self, connection: Connection, endings: Sequence[Ending], waiters: Sequence[Waiter]
-    ) -> _Flush:
-        groups = by_types(waiters)
-        if self._limits.several_policies:
-            wanted = [task_type for types in groups for task_type in types]
-            await lock_policies(connection, wanted, [ending.task_id for ending in endings])
-        answers: list[Answer] = []
-        ended: list[Ended] = []
-        if endings:
-            answers, ended = await end_runs(connection, endings, self._backoff)
-        flush = _Flush(answers, ended, {}, {})
-        room = MOST_SLOTS
-        for types, group in groups.items():
-            slots = slots_of([waiter for waiter in group if not waiter.delivery.done()], room)
-            if not slots:
-                continue
-            rows = await claim(connection, types, [waiter.worker_id for waiter in slots], self._marks)
-            for item in rows:
-                flush.claimed.setdefault(slots[item.slot], []).append(item)
-            room -= len(rows)
-            flush.exhausted[types] = len(rows) < len(slots)
-        return flush
-
-    def _deliver(self, jobs: Sequence[_Job], signalled: Sequence[Waiter], flush: _Flush) -> None:
+    def _deliver(self, jobs: Sequence[_Job], signalled: Sequence[Waiter], flush: Flushed) -> None:
         position = 0
         for job in jobs:
             count = len(job.endings)
@@ -247,15 +226,17 @@ class WorkDesk:
             items = flush.claimed.get(waiter, [])
             if items:
                 self._room.remove(waiter)
-                if waiter.delivery.done():
-                    self._give_back(items)
-                else:
-                    waiter.delivery.set_result(items)
+                self._give(waiter, items)
             elif waiter in asked and not self._room.holds(waiter) and not waiter.delivery.done():
                 waiter.delivery.set_result([])
         for types, exhausted in flush.exhausted.items():
-            if not exhausted:
-                self._room.more_may_be_there(types, len(flush.claimed))
+            self._room.note_rest(types, len(flush.claimed), exhausted=exhausted)
+
+    def _give(self, waiter: Waiter, items: list[Claimed]) -> None:
+        if waiter.delivery.done():
+            self._give_back(items)  # it went away meanwhile
+        else:
+            waiter.delivery.set_result(items)
 
     async def _failed(self, jobs: Sequence[_Job], signalled: Sequence[Waiter], error: Exception) -> None:
         """Do a spoilt flush again job by job; otherwise tell every caller. Those in the room wait on."""

@@ -14,6 +14,8 @@ from tests.bench.child import Arguments, meter, quiet, spread
 GAP_SECONDS = 0.05
 SETTLE_SECONDS = 2.0
 LAST_SECONDS = 5.0
+# Not counted: connections are opened and plans are made by the first ones.
+WARM_UP = 10
 
 
 async def timed_drain(
@@ -54,6 +56,11 @@ class Starts:
         """Enqueue single jobs for workers that are idle, one at a time."""
         self._wanted = arguments["tasks"]
         await asyncio.sleep(SETTLE_SECONDS)
+        for number in range(-WARM_UP, 0):
+            await enqueue(number)
+            await asyncio.sleep(GAP_SECONDS)
+        await asyncio.sleep(SETTLE_SECONDS)
+        self._began.clear()
         busy = quiet(arguments)
         with meter(arguments) as measured:
             for number in range(self._wanted):

@@ -10,7 +10,7 @@ from frontrow.ingest.v1 import ingest_job_pb2, ingest_service_pb2, ingest_work_s
 
 from libs.common.client import error_info
 from libs.common.db import Database
-from services.ingest.peers import TaskRefusals
+from services.ingest.refusals import TaskRefusals
 from services.ingest.repository_follow import JobFollowSource
 from tests.integration.ingest.conftest import Ingest, gallery
 

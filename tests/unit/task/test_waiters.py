@@ -57,12 +57,47 @@ async def test_a_probe_lets_one_of_each_set_look_without_a_signal() -> None:
     assert room.take_signalled() == [first, other]
 
 
-async def test_when_all_who_looked_were_served_twice_as_many_look_next() -> None:
+async def test_when_nobody_knows_how_many_tasks_there_are_twice_as_many_look_after_a_hit() -> None:
     room = WaitRoom()
     for index in range(10):
         _wait(room, str(index), "t")
-    room.more_may_be_there(("t",), 3)
+    room.probe()
+    assert len(room.take_signalled()) == 1
+    room.note_rest(("t",), 3, exhausted=False)
     assert len(room.take_signalled()) == 6
+    room.note_rest(("t",), 6, exhausted=True)
+    room.note_rest(("t",), 6, exhausted=False)
+    assert room.take_signalled() == []
+
+
+async def test_when_the_tasks_were_counted_nobody_looks_beyond_them() -> None:
+    room = WaitRoom()
+    for index in range(4):
+        _wait(room, str(index), "t")
+    room.signal("t", 2)
+    assert len(room.take_signalled()) == 2
+    room.note_rest(("t",), 2, exhausted=False)
+    assert room.take_signalled() == []
+    room.signal("t", 5)
+    assert len(room.take_signalled()) == 4
+    room.note_rest(("t",), 1, exhausted=False)
+    assert len(room.take_signalled()) == 2
+
+
+async def test_who_found_nothing_is_lent_unless_somebody_looks_or_shall_look() -> None:
+    room = WaitRoom()
+    new, settled = _wait(room, "new", "s", "t"), _wait(room, "settled", "s", "t")
+    assert room.lend("t") is None
+    room.settle(settled)
+    room.signal("s")
+    assert room.lend("t") is None
+    assert room.take_signalled() == [new]
+    assert room.lend("t") is None
+    room.looked()
+    assert room.lend("other") is None
+    assert room.lend("t") is settled
+    assert not room.holds(settled)
+    assert room.lend("t") is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from services.task import work
+from services.task import flush
 from services.task.lane import Lane
 from services.task.limits import TypeLimits
 from services.task.repository_end import Backoff, Ending, EndResult
@@ -46,8 +46,8 @@ async def _claim_none(*_: object) -> list[Any]:
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WorkDesk]:
     """Give what makes a desk over a lane that fails as told."""
-    monkeypatch.setattr(work, "end_runs", _end_all)
-    monkeypatch.setattr(work, "claim", _claim_none)
+    monkeypatch.setattr(flush, "end_runs", _end_all)
+    monkeypatch.setattr(flush, "claim", _claim_none)
 
     def make(*failures: BaseException, on_change: Callable[..., None] = lambda *_: None) -> WorkDesk:
         lane = cast(Lane, _Lane(*failures))

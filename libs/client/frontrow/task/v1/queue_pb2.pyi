@@ -299,7 +299,7 @@ class TaskRun(message.Message):
     reason: builtins.str
     """The reason as a fixed word, for example `STALE`. May be empty."""
     late_writes: builtins.int
-    """Writes of this run that came after its end and were refused."""
+    """Finishes and updates of addresses that this run sent after its end and that were refused. Beats are not counted."""
     @builtins.property
     def start_time(self) -> timestamp_pb2.Timestamp:
         """When it began."""

@@ -256,7 +256,8 @@ class TaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListWorkers(self, request, context):
-        """Lists the workers that were heard of in the last three minutes, the latest first, at most 1,000.
+        """Lists the workers that were heard of in the last three minutes, the latest first: at most 1,000, and no more than
+        3 MiB hold.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -95,7 +95,9 @@ class TaskServiceStub:
     ListQueues: grpc.UnaryUnaryMultiCallable[task_service_pb2.ListQueuesRequest, task_service_pb2.ListQueuesResponse]
     """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks."""
     ListWorkers: grpc.UnaryUnaryMultiCallable[task_service_pb2.ListWorkersRequest, task_service_pb2.ListWorkersResponse]
-    """Lists the workers that were heard of in the last three minutes, the latest first, at most 1,000."""
+    """Lists the workers that were heard of in the last three minutes, the latest first: at most 1,000, and no more than
+    3 MiB hold.
+    """
 
 @typing.type_check_only
 class TaskServiceAsyncStub(TaskServiceStub):
@@ -164,7 +166,9 @@ class TaskServiceAsyncStub(TaskServiceStub):
     ListQueues: aio.UnaryUnaryMultiCallable[task_service_pb2.ListQueuesRequest, task_service_pb2.ListQueuesResponse]  # type: ignore[assignment]
     """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks."""
     ListWorkers: aio.UnaryUnaryMultiCallable[task_service_pb2.ListWorkersRequest, task_service_pb2.ListWorkersResponse]  # type: ignore[assignment]
-    """Lists the workers that were heard of in the last three minutes, the latest first, at most 1,000."""
+    """Lists the workers that were heard of in the last three minutes, the latest first: at most 1,000, and no more than
+    3 MiB hold.
+    """
 
 class TaskServiceServicer(metaclass=abc_1.ABCMeta):
     """The one queue of the product. Creators add tasks, workers claim and finish them, people list, cancel and retry them.
@@ -332,6 +336,8 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
         request: task_service_pb2.ListWorkersRequest,
         context: _ServicerContext,
     ) -> typing.Union[task_service_pb2.ListWorkersResponse, abc.Awaitable[task_service_pb2.ListWorkersResponse]]:
-        """Lists the workers that were heard of in the last three minutes, the latest first, at most 1,000."""
+        """Lists the workers that were heard of in the last three minutes, the latest first: at most 1,000, and no more than
+        3 MiB hold.
+        """
 
 def add_TaskServiceServicer_to_server(servicer: TaskServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...
