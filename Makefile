@@ -14,6 +14,8 @@ SOURCES := $(PACKAGES) libs/client/frontrow/client libs/client/frontrow/worker
 export UV_PYTHON_DOWNLOADS := never
 export UV_SYSTEM_CERTS := 1
 export UV_LINK_MODE := copy
+# Compiled once here, so that every start is quick, also where Python may not write bytecode.
+export UV_COMPILE_BYTECODE := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # A home that can't be written (containers, service accounts) must not stop the set-up.
 ifneq ($(shell mkdir -p "$$HOME/.cache" 2>/dev/null && test -w "$$HOME/.cache" && echo yes),yes)
@@ -42,6 +44,7 @@ $(VENV)/.bootstrap: requirements/bootstrap.lock | check-python
 $(VENV)/.runtime: requirements/runtime.lock pyproject.toml libs/client/pyproject.toml $(VENV)/.bootstrap
 	$(BIN)/uv pip install --python $(BIN)/python --no-build --require-hashes -r requirements/runtime.lock
 	$(BIN)/uv pip install --python $(BIN)/python --no-deps --no-build-isolation --quiet -e libs/client -e .
+	$(BIN)/python -m compileall -q libs services cli
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.lock $(VENV)/.runtime

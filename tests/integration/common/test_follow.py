@@ -144,7 +144,7 @@ async def test_a_row_that_completes_or_gets_another_task_meanwhile_is_left_alone
     assert jobs.acts == []
 
 
-async def test_many_rows_are_compared_in_batches_of_five_hundred(
+async def test_many_rows_are_asked_for_a_hundred_at_a_time(
     follower: Follower, jobs: Jobs, tasks: MemoryTasks
 ) -> None:
     for task_id in await jobs.add_many(1001):
@@ -152,7 +152,7 @@ async def test_many_rows_are_compared_in_batches_of_five_hundred(
     last = await jobs.add("the last one")
     tasks.put(_task(last, PENDING, 2))
     await follower.look()
-    assert tasks.batches == [500, 500, 2]
+    assert tasks.batches == [100] * 10 + [2]
     assert jobs.acts == [("requeued", "the last one", 2)]
 
 
