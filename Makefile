@@ -72,8 +72,8 @@ pytest: $(VENV)/.dev ## Run the tests that ARGS names, without the checks
 
 .PHONY: soak
 soak: $(VENV)/.dev ## Prove the task queue at length, under faults (less of it: make soak ARGS="--share 0.02")
-	$(BIN)/python -m pytest tests/soak/test_machine.py -n 2 --dist load -q $(ARGS)
-	$(BIN)/python -m pytest tests/soak/test_limits.py tests/soak/test_storm.py -q $(ARGS)
+	$(BIN)/python -m pytest tests/soak/task/test_machine.py -n 2 --dist load -q $(ARGS)
+	$(BIN)/python -m pytest tests/soak/task/test_limits.py tests/soak/task/test_storm.py -q $(ARGS)
 
 # --- checks --------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ $(PEERS)/.ready: requirements/bench.lock $(VENV)/.bootstrap
 	@touch $@
 
 .PHONY: bench
-bench: $(VENV)/.runtime $(PEERS)/.ready ## Measure the task queue beside others (a part: make bench ARGS="drain --quick")
+bench: $(VENV)/.runtime $(PEERS)/.ready ## Measure it beside others (a part: make bench ARGS="drain --quick")
 	$(BIN)/python -m tests.bench $(ARGS)
 
 .PHONY: clean

@@ -1,1 +1,1 @@
-"""Measure the task context beside the queues people use today; `make bench` runs it."""
+"""Measure each context, beside what people use today where there is such a thing; `make bench` runs it."""

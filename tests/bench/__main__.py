@@ -1,4 +1,4 @@
-"""Measure the task context: `python -m tests.bench [names…] [--quick]`."""
+"""Measure Frontrow: `python -m tests.bench [contexts or names…] [--quick]`."""
 
 from __future__ import annotations
 
@@ -10,50 +10,34 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from tests.bench import (
-    drain,
-    idle,
-    large,
-    latency,
-    leases,
-    memory,
-    overhead,
-    pinned,
-    processes,
-    single,
-    source_claim,
-)
+from tests.bench import processes, task
 from tests.bench.bed import Bed
 from tests.bench.cluster import OPTIONS, Cluster
 from tests.bench.report import Figure, Report
 
-BENCHMARKS: dict[str, Callable[[Bed], Awaitable[list[Figure]]]] = {
-    "drain": drain.measure,
-    "single": single.measure,
-    "overhead": overhead.measure,
-    "source-claim": source_claim.measure,
-    "latency": latency.measure,
-    "idle": idle.measure,
-    "pinned": pinned.measure,
-    "large": large.measure,
-    "leases": leases.measure,
-    "memory": memory.measure,
-}
+CONTEXTS: dict[str, dict[str, Callable[[Bed], Awaitable[list[Figure]]]]] = {"task": task.BENCHMARKS}
+BENCHMARKS = {name: measure for benchmarks in CONTEXTS.values() for name, measure in benchmarks.items()}
 FOLDER = processes.ROOT / "var" / "bench"
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(BENCHMARKS)}; none: all")
+    known = ", ".join(f"{context} ({', '.join(benchmarks)})" for context, benchmarks in CONTEXTS.items())
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {known}; none: all")
     parser.add_argument("--quick", action="store_true", help="smaller amounts and shorter times")
     parser.add_argument(
         "--patience", type=float, default=60.0, metavar="SECONDS",
         help="longest wait for a quiet machine before each measurement (default 60)",
     )  # fmt: skip
     given = parser.parse_args()
-    if unknown := sorted(set(given.names) - set(BENCHMARKS)):
-        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    if unknown := sorted(set(given.names) - set(BENCHMARKS) - set(CONTEXTS)):
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {known}")
     return given
+
+
+def _chosen(names: list[str]) -> list[str]:
+    """Return the benchmarks that are meant, contexts replaced by what they hold."""
+    return [one for name in names or CONTEXTS for one in CONTEXTS.get(name, {name: None})]
 
 
 async def _run(given: argparse.Namespace) -> Report:
@@ -64,7 +48,7 @@ async def _run(given: argparse.Namespace) -> Report:
         bed = Bed(cluster, FOLDER, given.quick, given.patience)
         settings = {"postgresql": cluster.version, "quick": given.quick, **OPTIONS}
         report = Report(FOLDER / "report.json", settings=settings)
-        for name in given.names or BENCHMARKS:
+        for name in _chosen(given.names):
             sys.stderr.write(f"measuring {name} …\n")
             try:
                 report.add(name, await BENCHMARKS[name](bed))

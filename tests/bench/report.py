@@ -67,7 +67,7 @@ class Report:
 
     def print(self, only: str | None = None) -> None:
         """Print the table, or the part of one benchmark."""
-        table = Table(title=None if only else "Frontrow's task queue, measured", expand=False)
+        table = Table(title=None if only else "Frontrow, measured", expand=False)
         table.add_column("benchmark")
         for name in ("figure", "measured", "to reach", "verdict", "foreign load"):
             table.add_column(name, overflow="fold")

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 
 from tests.conftest import Serve
 from tests.integration.task.service import Tasks, serve_task
-from tests.soak.limits import LimitRaces
+from tests.soak.task.limits import LimitRaces
 
 
 async def test_a_limit_is_never_exceeded_and_no_call_waits_for_a_deadlock(

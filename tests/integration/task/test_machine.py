@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.soak.profiles import run_machine
+from tests.soak.task.profiles import run_machine
 
 
 def test_the_service_does_what_the_model_says_whatever_happens(database_url: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soak.storm import Plan, Storm
+from tests.soak.task.storm import Plan, Storm
 
 
 @pytest.mark.timeout(300)

@@ -1,4 +1,4 @@
-"""A worker of the storm, as a process: `python -m tests.soak.worker_process TARGET TYPE EFFECTS SLOTS`.
+"""A worker of the storm, as a process: `python -m tests.soak.task.worker_process TARGET TYPE EFFECTS SLOTS`.
 
 Each run writes a line when its handler begins and one when it ends, however it ends; only kill -9 leaves the
 second out. A line is one append, so that processes don't mix theirs.

@@ -25,7 +25,7 @@ from libs.common.testing import eventually
 from tests.integration.task.service import Tasks, completed, new_type, released
 from tests.soak.proxy import Proxy
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LEASE_SECONDS = 3.0
 LOST_CLAIM_SECONDS = 2.0
 _ENVIRONMENT = {
@@ -151,7 +151,7 @@ class Fleet:
             await self._add_server(number, port)
         self.addresses = [await proxy.start() for proxy in self.proxies]
         target = "ipv4:" + ",".join(self.addresses)
-        python = [sys.executable, "-m", "tests.soak.worker_process"]
+        python = [sys.executable, "-m", "tests.soak.task.worker_process"]
         for number in range(workers):
             argv = [*python, target, self.kind, str(self.effects), str(slots)]
             worker = Machine(argv, self.folder / f"worker-{number}.log", {})

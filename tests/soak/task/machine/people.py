@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from tests.integration.task.service import status_name
-from tests.soak.machine.core import Core, pick_of, picks, servers, type_names
-from tests.soak.model import Policy
+from tests.soak.task.machine.core import Core, pick_of, picks, servers, type_names
+from tests.soak.task.model import Policy
 
 _priorities = st.sampled_from([0, 0, 0, 1, -1, 5])
 _attempts = st.integers(1, 3)

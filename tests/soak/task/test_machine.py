@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.soak.profiles import run_machine
+from tests.soak.task.profiles import run_machine
 
 STEPS = 100_000
 

@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant
 from libs.common.client import error_info
 from services.task.models import LEVELS
 from tests.integration.task.service import Tasks
-from tests.soak.model import TERMINAL, End, Model, ModelTask, Policy, Run
-from tests.soak.rig import SERVERS, Rig, State
+from tests.soak.task.model import TERMINAL, End, Model, ModelTask, Policy, Run
+from tests.soak.task.rig import SERVERS, Rig, State
 
 T = TypeVar("T")
 Item = TypeVar("Item")

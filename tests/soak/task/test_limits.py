@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Serve
 from tests.integration.task.service import Tasks, serve_task
-from tests.soak.limits import LimitRaces
+from tests.soak.task.limits import LimitRaces
 
 RACES = 10_000
 

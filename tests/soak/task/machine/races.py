@@ -18,7 +18,7 @@ from hypothesis.stateful import rule
 
 from libs.common.client import error_info
 from tests.integration.task.service import lasting, lease_name
-from tests.soak.machine.core import (
+from tests.soak.task.machine.core import (
     WORKERS,
     Core,
     compare,
@@ -31,8 +31,8 @@ from tests.soak.machine.core import (
     type_sets,
     workers,
 )
-from tests.soak.model import End, Model, Run
-from tests.soak.rig import SERVERS
+from tests.soak.task.model import End, Model, Run
+from tests.soak.task.rig import SERVERS
 
 PASSER_BY = "passer-by"
 """A worker that holds nothing, so that its beats find nobody absent."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import asyncpg
 
-from tests.soak.fleet import LEASE_SECONDS, LOST_CLAIM_SECONDS
-from tests.soak.model import TERMINAL
+from tests.soak.task.fleet import LEASE_SECONDS, LOST_CLAIM_SECONDS
+from tests.soak.task.model import TERMINAL
 
 # A trigger, so that whatever the service does to a row is seen, in order, with how silent its run was.
 INSTALL = """

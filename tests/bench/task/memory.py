@@ -12,9 +12,9 @@ from tests.bench import child
 from tests.bench.bed import Bed
 from tests.bench.load import resident_bytes
 from tests.bench.report import Figure
-from tests.bench.wire import CALL_SECONDS, Wire
+from tests.bench.task.wire import CALL_SECONDS, Wire
 
-MODULE = "tests.bench.memory"
+MODULE = "tests.bench.task.memory"
 ABREAST = 200
 TYPE = "memory"
 HELD_SECONDS = 0.02

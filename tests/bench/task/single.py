@@ -10,9 +10,9 @@ from typing import Any
 from tests.bench import child
 from tests.bench.bed import Bed
 from tests.bench.report import Figure, worst_load
-from tests.bench.wire import Wire, completed, noop, settle
+from tests.bench.task.wire import Wire, completed, noop, settle
 
-MODULE = "tests.bench.single"
+MODULE = "tests.bench.task.single"
 WORKERS = 50
 ROUNDS = 3
 

@@ -10,9 +10,9 @@ from tests.bench import child
 from tests.bench.bed import Bed
 from tests.bench.cluster import STATISTICS_SECONDS
 from tests.bench.report import Figure
-from tests.bench.wire import Wire
+from tests.bench.task.wire import Wire
 
-MODULE = "tests.bench.idle"
+MODULE = "tests.bench.task.idle"
 WAITING = 1_000
 WAIT_SECONDS = 60.0
 TYPES = 1

@@ -23,9 +23,9 @@ from services.task.work import WorkDesk
 from tests.bench import child
 from tests.bench.bed import Bed
 from tests.bench.report import Figure, worst_load
-from tests.bench.rows import Rows
+from tests.bench.task.rows import Rows
 
-MODULE = "tests.bench.source_claim"
+MODULE = "tests.bench.task.source_claim"
 CLAIMERS = 32
 MOST_TRIES = 64
 TYPE = "claims"

@@ -14,9 +14,9 @@ from tests.bench import child
 from tests.bench.bed import Bed
 from tests.bench.cluster import STATISTICS_SECONDS
 from tests.bench.report import Figure
-from tests.bench.wire import CALL_SECONDS, LARGEST_BATCH, Wire
+from tests.bench.task.wire import CALL_SECONDS, LARGEST_BATCH, Wire
 
-MODULE = "tests.bench.leases"
+MODULE = "tests.bench.task.leases"
 WORKERS = 100
 LEASES_EACH = 100
 EVERY_SECONDS = 10.0

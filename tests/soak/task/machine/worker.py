@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from tests.integration.task.service import lease_name, outcome_name
-from tests.soak.machine.core import (
+from tests.soak.task.machine.core import (
     Core,
     ends,
     finish_item,
@@ -22,7 +22,7 @@ from tests.soak.machine.core import (
     type_sets,
     workers,
 )
-from tests.soak.model import End, Run
+from tests.soak.task.model import End, Run
 
 _losses = st.sampled_from([False, False, True])
 _counts = st.sampled_from([1, 1, 1, 2, 3, 10])

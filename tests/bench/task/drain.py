@@ -18,9 +18,9 @@ from frontrow.worker import Completed, Run, Worker
 from tests.bench import child
 from tests.bench.bed import Bed
 from tests.bench.report import Figure, worst_load
-from tests.bench.wire import Wire, completed, noop, settle
+from tests.bench.task.wire import Wire, completed, noop, settle
 
-MODULE = "tests.bench.drain"
+MODULE = "tests.bench.task.drain"
 # (callers, tasks a call); each also with the worker library, whose slots are the product.
 SETTINGS = ((4, 100), (8, 100), (8, 50), (10, 10))
 WORKER_SLOTS = 400

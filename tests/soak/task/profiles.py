@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.soak.machine import machine_on
-from tests.soak.rig import Rig
+from tests.soak.task.machine import machine_on
+from tests.soak.task.rig import Rig
 
 STEPS_AN_EXAMPLE = 50
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]

@@ -14,10 +14,10 @@ from frontrow.task.v1 import work_pb2
 from tests.bench import child
 from tests.bench.bed import Bed
 from tests.bench.report import Figure, worst_load
-from tests.bench.rows import Rows
-from tests.bench.wire import Wire, completed
+from tests.bench.task.rows import Rows
+from tests.bench.task.wire import Wire, completed
 
-MODULE = "tests.bench.pinned"
+MODULE = "tests.bench.task.pinned"
 CALLERS = 8
 BATCH = 10
 TYPE = "pinned"

@@ -7,8 +7,8 @@ from uuid import UUID
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from tests.soak.machine.core import TYPES, Core, servers, workers
-from tests.soak.model import LEASES, STEP, TERMINAL, End, Run
+from tests.soak.task.machine.core import TYPES, Core, servers, workers
+from tests.soak.task.model import LEASES, STEP, TERMINAL, End, Run
 
 
 class FaultRules(Core):

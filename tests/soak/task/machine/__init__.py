@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.soak.machine.faults import FaultRules
-from tests.soak.machine.people import PeopleRules
-from tests.soak.machine.races import RaceRules
-from tests.soak.machine.worker import WorkerRules
-from tests.soak.rig import Rig
+from tests.soak.task.machine.faults import FaultRules
+from tests.soak.task.machine.people import PeopleRules
+from tests.soak.task.machine.races import RaceRules
+from tests.soak.task.machine.worker import WorkerRules
+from tests.soak.task.rig import Rig
 
 __all__ = ["QueueMachine", "machine_on"]
 

@@ -10,10 +10,10 @@ from frontrow.task.v1 import task_service_pb2 as pb
 from tests.bench import child
 from tests.bench.bed import Bed
 from tests.bench.report import Figure
-from tests.bench.rows import Rows
-from tests.bench.wire import CALL_SECONDS, Wire, completed
+from tests.bench.task.rows import Rows
+from tests.bench.task.wire import CALL_SECONDS, Wire, completed
 
-MODULE = "tests.bench.large"
+MODULE = "tests.bench.task.large"
 TYPES = ("large.0", "large.1", "large.2", "large.3")
 
 

@@ -10,10 +10,10 @@ from collections import defaultdict
 from contextlib import AsyncExitStack
 from typing import Any
 
-from tests.bench import drain, single
 from tests.bench.bed import Bed
 from tests.bench.processes import free_address, program
 from tests.bench.report import Figure, worst_load
+from tests.bench.task import drain, single
 
 ROUNDS = 3
 
@@ -35,7 +35,7 @@ async def measure(bed: Bed) -> list[Figure]:
     collector = free_address()
     servers: dict[bool, dict[str, str]] = {
         True: {"module": "services.task", "FRONTROW_OTLP_ENDPOINT": f"http://{collector}"},
-        False: {"module": "tests.bench.bare_server"},
+        False: {"module": "tests.bench.task.bare_server"},
     }
     for _ in range(bed.amount(ROUNDS, 1)):
         for full, options in servers.items():
@@ -43,7 +43,7 @@ async def measure(bed: Bed) -> list[Figure]:
                 if full:
                     await stack.enter_async_context(
                         program(
-                            "tests.bench.collector", collector, environment={},
+                            "tests.bench.task.collector", collector, environment={},
                             log=bed.folder / "collector.log",
                         )
                     )  # fmt: skip

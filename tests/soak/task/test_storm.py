@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.soak.storm import Plan, Storm
+from tests.soak.task.storm import Plan, Storm
 
 TASKS, KILLS, RESTARTS, CUTS = 10_000, 200, 6, 60
 SERVING_AGAIN_SECONDS = 5.0

@@ -1,0 +1,1 @@
+"""The task context against a model, and under faults."""
