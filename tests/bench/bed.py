@@ -72,5 +72,5 @@ class Bed:
             "url": url,
             **arguments,
         }
-        module = f"tests.bench.task.peers.with_{name}"
+        module = f"tests.bench.peers.with_{name}"
         return await processes.child(module, given, log=self.folder / "peer.log", python=str(PEERS_PYTHON))

@@ -12,8 +12,8 @@ from frontrow.task.v1 import task_service_pb2 as pb
 
 from tests.bench import child
 from tests.bench.bed import Bed
+from tests.bench.pace import Starts
 from tests.bench.report import Figure, worst_load
-from tests.bench.task.pace import Starts
 from tests.bench.task.wire import CALL_SECONDS, Wire, completed
 
 MODULE = "tests.bench.task.latency"

@@ -27,7 +27,7 @@ from services.task.models import LEVELS
 from services.task.mount import mount
 from services.task.settings import TaskSettings
 from tests.integration.task.service import Tasks, common_settings
-from tests.soak import model
+from tests.soak.task import model
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from tests.bench.child import Arguments, serve
-from tests.bench.task.pace import Starts, timed_drain
+from tests.bench.pace import Starts, timed_drain
 
 # It records results of jobs with erlpack, which has to be compiled. No job here has a result.
 sys.modules.setdefault("erlpack", types.ModuleType("erlpack"))

@@ -10,7 +10,7 @@ from typing import Any
 from procrastinate import App, PsycopgConnector
 
 from tests.bench.child import Arguments, serve
-from tests.bench.task.pace import Starts, timed_drain
+from tests.bench.pace import Starts, timed_drain
 
 CHUNK = 1000
 

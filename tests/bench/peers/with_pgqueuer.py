@@ -14,7 +14,7 @@ from pgqueuer.queries import Queries
 from pgqueuer.types import QueueExecutionMode
 
 from tests.bench.child import Arguments, serve
-from tests.bench.task.pace import Starts, timed_drain
+from tests.bench.pace import Starts, timed_drain
 
 
 async def measure(arguments: Arguments) -> dict[str, Any]:
