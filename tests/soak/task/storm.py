@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from libs.common.ids import uuid7
 from libs.common.testing import eventually
-from tests.soak import audit
+from tests.soak.task import audit
 from tests.soak.task.fleet import LEASE_SECONDS, Fleet
 
 _PLANS = ["complete"] * 16 + ["fail", "fail once", "fail once", "release once"]
