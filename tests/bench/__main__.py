@@ -10,12 +10,15 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from tests.bench import processes, task
+from tests.bench import ingest, processes, task
 from tests.bench.bed import Bed
 from tests.bench.cluster import OPTIONS, Cluster
 from tests.bench.report import Figure, Report
 
-CONTEXTS: dict[str, dict[str, Callable[[Bed], Awaitable[list[Figure]]]]] = {"task": task.BENCHMARKS}
+CONTEXTS: dict[str, dict[str, Callable[[Bed], Awaitable[list[Figure]]]]] = {
+    "task": task.BENCHMARKS,
+    "ingest": ingest.BENCHMARKS,
+}
 BENCHMARKS = {name: measure for benchmarks in CONTEXTS.values() for name, measure in benchmarks.items()}
 FOLDER = processes.ROOT / "var" / "bench"
 

@@ -1,0 +1,10 @@
+"""The ingest context: what a submission costs, what a seen article costs, how quickly images come in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from tests.bench.bed import Bed
+from tests.bench.report import Figure
+
+BENCHMARKS: dict[str, Callable[[Bed], Awaitable[list[Figure]]]] = {}
