@@ -8,8 +8,8 @@ from uuid import UUID
 
 import structlog
 
-from services.task.coalesce import Coalescer
-from services.task.lane import Lane
+from libs.common.coalesce import Coalescer
+from libs.common.lane import Lane
 from services.task.repository_beat import Beat, Beaten, beat, count_absent, known
 from services.task.repository_end import Backoff, Ended, Ending, end_runs, lock_policies
 

@@ -17,9 +17,9 @@ from uuid import UUID, uuid4
 import asyncpg
 import structlog
 
+from libs.common.lane import Connection, connect
 from libs.common.loops import backoff_seconds
 from libs.common.settings import DatabaseSettings
-from services.task.lane import Connection, connect
 
 log = structlog.get_logger(__name__)
 

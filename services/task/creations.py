@@ -7,9 +7,9 @@ from typing import Protocol
 
 import asyncpg
 
-from services.task.coalesce import Coalescer
+from libs.common.coalesce import Coalescer
+from libs.common.lane import Lane
 from services.task.errors import RequestIdReused
-from services.task.lane import Lane
 from services.task.repository_create import Created, NewTask, Starter, create
 from services.task.states import Status
 from services.task.waiters import Loan

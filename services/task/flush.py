@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from services.task.lane import Connection
+from libs.common.lane import Connection
 from services.task.limits import TypeLimits
 from services.task.repository_claim import Claimed, Marks, claim
 from services.task.repository_end import Answer, Backoff, Ended, Ending, end_runs, lock_policies

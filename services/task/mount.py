@@ -8,6 +8,7 @@ import grpc
 from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 
 from libs.common.db import Database
+from libs.common.lane import Lane
 from libs.common.loops import Loop, Periodic
 from libs.common.mounted import Mounted, Stopping
 from libs.common.settings import CommonSettings
@@ -15,7 +16,6 @@ from services.task.beats import BeatDesk
 from services.task.bulletin import Bulletin
 from services.task.creations import CreateDesk
 from services.task.idle import IdleReasons
-from services.task.lane import Lane
 from services.task.limits import TypeLimits
 from services.task.loops.counters import Counters
 from services.task.loops.due import DueTasks

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from libs.common.lane import Connection
 from services.task import statements
-from services.task.lane import Connection
 from services.task.repository_end import REPLY_LOST, Ending
 from services.task.states import End
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import asyncpg
 
+from libs.common.lane import Connection
 from services.task import statements
-from services.task.lane import Connection
 
 LATE_COMMIT = timedelta(seconds=2)
 FULL_LOOK_SECONDS = 5.0

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import asyncpg
 
+from libs.common.lane import Connection
 from services.task import statements_create
-from services.task.lane import Connection
 
 
 @dataclass(frozen=True, slots=True)

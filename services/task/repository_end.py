@@ -10,8 +10,8 @@ from uuid import UUID
 
 import asyncpg
 
+from libs.common.lane import Connection
 from services.task import statements
-from services.task.lane import Connection
 from services.task.states import End
 
 REPLY_LOST = "REPLY_LOST"

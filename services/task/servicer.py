@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from libs.common.db import Database
+from libs.common.lane import Lane
 from libs.common.mounted import Stopping
 from services.task.beats import BeatDesk
 from services.task.creations import CreateDesk
 from services.task.idle import IdleReasons
-from services.task.lane import Lane
 from services.task.limits import TypeLimits
 from services.task.loops.workers import WorkerRegistry
 from services.task.servicer_people import PeopleServicer

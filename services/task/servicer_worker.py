@@ -11,6 +11,7 @@ from frontrow.task.v1 import task_service_pb2_grpc, work_pb2
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
 from libs.common.interceptors.call import ServicerContext
+from libs.common.lane import Lane
 from libs.common.mounted import Stopping
 from services.task import repository
 from services.task.beats import BeatAnswer, BeatCall, BeatDesk
@@ -25,7 +26,6 @@ from services.task.convert import (
 )
 from services.task.errors import LeaseLost, TaskNotFound
 from services.task.idle import IdleReasons, Reason
-from services.task.lane import Lane
 from services.task.limits import TypeLimits
 from services.task.loops.workers import WorkerRegistry
 from services.task.repository_beat import Beat, Beaten

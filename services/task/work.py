@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import asyncpg
 import structlog
 
+from libs.common.coalesce import BROKEN, interrupted, spoilt_by_an_item
+from libs.common.lane import Lane
 from libs.common.loops import is_cancelled
-from services.task.coalesce import BROKEN, interrupted, spoilt_by_an_item
 from services.task.flush import Flush, Flushed
-from services.task.lane import Lane
 from services.task.limits import TypeLimits
 from services.task.repository_claim import Claimed, Marks
 from services.task.repository_end import REPLY_LOST, Answer, Backoff, Ended, Ending

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from libs.common.lane import Lane
 from libs.common.loops import Periodic
 from services.task import statements_queue
-from services.task.lane import Lane
 
 MOST = 5_000
 IDLE_ROUNDS = 30

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from libs.common.lane import Lane
 from libs.common.loops import Periodic
 from services.task import statements
-from services.task.lane import Lane
 
 MOST = 500
 QUIET_ROUNDS = 10

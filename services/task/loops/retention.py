@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import structlog
 
+from libs.common.lane import Lane
 from libs.common.loops import Periodic
 from services.task import statements
-from services.task.lane import Lane
 
 log = structlog.get_logger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from libs.common.lane import Connection, Lane
 from libs.common.loops import Periodic
-from services.task.lane import Connection, Lane
 from services.task.limits import TypeLimits
 from services.task.loops.patience import Patience
 from services.task.repository_end import Ended, end_lost, lock_all_policies

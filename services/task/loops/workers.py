@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from libs.common.lane import Lane
 from libs.common.loops import Periodic
 from services.task import statements_queue
-from services.task.lane import Lane
 
 INTERVAL_SECONDS = 60.0
 FORGET_ROUNDS = 60

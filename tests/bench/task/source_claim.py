@@ -12,9 +12,9 @@ import time
 from collections import Counter
 from typing import Any
 
+from libs.common.lane import Lane
 from libs.common.settings import DatabaseSettings
 from services.task import statements
-from services.task.lane import Lane
 from services.task.limits import TypeLimits
 from services.task.repository_end import Backoff
 from services.task.settings import TaskSettings

@@ -10,10 +10,10 @@ from frontrow.task.v1 import task_service_pb2 as pb
 from sqlalchemy import text
 
 from libs.common.db import Database
+from libs.common.lane import Connection, connect
 from libs.common.paging import MAX_PAGE_BYTES
 from libs.common.settings import DatabaseSettings
 from services.task import statements_create
-from services.task.lane import Connection, connect
 from services.task.repository_create import NewTask, create
 from tests.conftest import Serve
 from tests.integration.task.service import Tasks, new_type, serve_task

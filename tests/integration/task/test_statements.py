@@ -10,9 +10,9 @@ from uuid import uuid4
 
 import pytest
 
+from libs.common.lane import Connection, Lane
 from libs.common.settings import DatabaseSettings
 from services.task import statements, statements_create
-from services.task.lane import Connection, Lane
 from services.task.repository_create import NewTask, create
 from services.task.repository_end import Backoff, Ending, end_runs
 from services.task.states import End, Status, retry_ceiling_seconds, status_after

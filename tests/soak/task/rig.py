@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import asyncpg
 
 from libs.common.context_server import ContextServer
+from libs.common.lane import Lane, driver_url
 from libs.common.settings import DatabaseSettings
-from services.task.lane import Lane, driver_url
 from services.task.limits import TypeLimits
 from services.task.loops.due import DueTasks
 from services.task.loops.patience import Patience

@@ -11,8 +11,8 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
+from libs.common.lane import Lane
 from services.task import flush
-from services.task.lane import Lane
 from services.task.limits import TypeLimits
 from services.task.repository_end import Backoff, Ending, EndResult
 from services.task.settings import TaskSettings

@@ -83,7 +83,7 @@ class Coalescer(Generic[Item, Answer]):
         try:
             await self._answer(batch)
         except Exception:  # a fault in here must not end the flushes for everybody
-            log.exception("task.flush_broke", items=len(batch))
+            log.exception("coalesce.flush_broke", items=len(batch))
         finally:
             _refuse(batch, RuntimeError(BROKEN))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from libs.common.db import is_transient
+from libs.common.lane import Lane
 from libs.common.settings import DatabaseSettings
-from services.task.lane import Lane
 
 
 async def test_a_statement_beyond_the_time_limit_is_transient_and_costs_the_connection_alone(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import asyncpg
 import pytest
 
-from services.task.coalesce import Coalescer
+from libs.common.coalesce import Coalescer
 
 
 class _Flushes:
