@@ -14,6 +14,7 @@ import grpc
 from pydantic import ValidationError
 
 from cli.cures import cure
+from libs.common import settings_error
 from libs.common.client import connect, error_info
 from libs.common.settings import PeerSettings, TransportSettings
 from services.state import STATE_FILE, InstanceState
@@ -65,7 +66,7 @@ class Connection:
         except grpc.aio.AioRpcError as error:
             raise click.ClickException(explain(error, context, self.address(context))) from error
         except ValidationError as error:
-            raise click.ClickException(f"settings are wrong: {error}") from error
+            raise click.ClickException(f"settings are wrong:\n{settings_error.explain(error)}") from error
         except KeyboardInterrupt:
             raise click.Abort from None
 

@@ -60,7 +60,9 @@ class Report:
         ]
 
     def print_tables(self) -> None:
-        """Print what was made and the timings."""
+        """Print what was made and the timings; nothing when it failed before anything was made."""
+        if not self.made:
+            return
         made = Table(title="What was made", title_justify="left", box=None, header_style="bold")
         made.add_column("what")
         made.add_column("result", overflow="fold")

@@ -6,10 +6,11 @@ nothing of ours is left, and the next start works on the same data.
 """
 
 import asyncio
+import contextlib
 import os
-import signal
 import sys
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TextIO
 
@@ -19,13 +20,13 @@ from pydantic import ValidationError
 from libs.common import telemetry
 from libs.common.postgres import EmbeddedPostgres, PostgresUnavailable
 from libs.common.settings import TelemetrySettings
+from libs.common.settings_error import explain
+from libs.common.signals import StopAsked, StopSignals
 from services.composition import Composition
 from services.settings import ProcessSettings, common_settings
 from services.state import DataFolderInUse, InstanceState, lock, remove_state, write_state
 
 log = structlog.get_logger(__name__)
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main() -> int:
@@ -39,7 +40,7 @@ def main() -> int:
         with lock(process.data_dir):
             return asyncio.run(_serve(process))
     except ValidationError as error:
-        terminal.write(f"frontrow: settings are wrong: {error}\n")
+        terminal.write(f"frontrow: settings are wrong:\n{explain(error)}\n")
         return 2
     except (DataFolderInUse, PostgresUnavailable) as error:
         terminal.write(f"frontrow: {error}\n")
@@ -55,54 +56,44 @@ def main() -> int:
 async def _serve(process: ProcessSettings) -> int:
     """Start everything, say so, wait for a signal, stop everything."""
     began = time.monotonic()
-    asked = _listen_for_signals()
-    postgres = None if process.database_url else EmbeddedPostgres(process.data_dir / "postgres")
-    keeper: asyncio.Task[None] | None = None
-    composition: Composition | None = None
-    try:
-        url = process.database_url
-        if postgres is not None:
-            url = await postgres.start()
-            keeper = asyncio.create_task(_keep_running(postgres), name="postgres-keeper")
-        common = common_settings(process, url)
-        composition = Composition(
-            common,
-            process.data_dir,
-            workers=process.workers,
-            ephemeral_ports=process.ephemeral_ports,
-        )
-        addresses = await composition.start()
-        kind = "external" if postgres is None else "embedded"
-        write_state(process.data_dir, InstanceState(os.getpid(), addresses, kind, common.store.object_store))
-        _say_ready(addresses, process, time.monotonic() - began)
-        await asked.wait()
+    signals = StopSignals()
+    async with AsyncExitStack() as stack:
+        stack.callback(remove_state, process.data_dir)
+        with contextlib.suppress(StopAsked):
+            url = process.database_url or await _start_postgres(process.data_dir, stack, signals)
+            common = common_settings(process, url)
+            composition = Composition(
+                common,
+                process.data_dir,
+                workers=process.workers,
+                ephemeral_ports=process.ephemeral_ports,
+            )
+            stack.push_async_callback(composition.stop)
+            addresses = await signals.unless_asked(composition.start())
+            kind = "external" if process.database_url else "embedded"
+            write_state(
+                process.data_dir, InstanceState(os.getpid(), addresses, kind, common.store.object_store)
+            )
+            _say_ready(addresses, process, time.monotonic() - began)
+            await signals.wait()
         sys.stdout.write("Frontrow is stopping\n")
-    finally:
-        if composition is not None:
-            await composition.stop()
-        if keeper is not None:
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
-        if postgres is not None:
-            await postgres.stop()
-        remove_state(process.data_dir)
     sys.stdout.write("Frontrow has stopped\n")
     return 0
 
 
-def _listen_for_signals() -> asyncio.Event:
-    """Return an event that the first SIGINT or SIGTERM sets; the next one does what it does by default."""
-    asked = asyncio.Event()
-    loop = asyncio.get_running_loop()
+async def _start_postgres(data_dir: Path, stack: AsyncExitStack, signals: StopSignals) -> str:
+    """Start the embedded PostgreSQL, keep it running until the stack unwinds; return its URL."""
+    postgres = EmbeddedPostgres(data_dir / "postgres")
+    stack.push_async_callback(postgres.stop)
+    url = await signals.unless_asked(postgres.start())
+    keeper = asyncio.create_task(_keep_running(postgres), name="postgres-keeper")
+    stack.push_async_callback(_cancelled, keeper)
+    return url
 
-    def ask() -> None:
-        asked.set()
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
 
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, ask)
-    return asked
+async def _cancelled(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait({task})
 
 
 async def _keep_running(postgres: EmbeddedPostgres) -> None:

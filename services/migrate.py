@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from libs.common import migrate, telemetry
 from libs.common.settings import DatabaseSettings, TelemetrySettings
+from libs.common.settings_error import explain
 
 CONTEXTS = ("task", "review", "asr", "ingest")
 """In start order: each context calls only those before it."""
@@ -26,7 +27,7 @@ def main(names: list[str]) -> int:
         telemetry.configure(TelemetrySettings(), "frontrow-migrate")
         database = DatabaseSettings()  # type: ignore[call-arg]  # the url comes from the environment
     except ValidationError as error:
-        sys.stderr.write(f"settings are wrong (FRONTROW_DATABASE_URL?): {error}\n")
+        sys.stderr.write(f"settings are wrong:\n{explain(error)}\n")
         return 2
     asyncio.run(_upgrade(database.url, names or list(CONTEXTS)))
     return 0

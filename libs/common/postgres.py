@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 import asyncpg
 
-from libs.common.child import command
+from libs.common.child import command, kill
 from libs.common.postgres_pidfile import pid_file_lines, wait_for_predecessor
 from libs.common.postgres_place import (
     Account,
@@ -210,8 +210,17 @@ async def _initialise(cluster: Path, binaries: Binaries, account: Account) -> No
     """Make a new cluster beside its place and move it there, so that a half made one is never used."""
     draft = cluster.with_name(f"{cluster.name}.new-{secrets.token_hex(4)}")
     draft.mkdir(mode=0o700, parents=True)
-    if account.switch is not None:
-        os.chown(draft, account.uid, account.gid)
+    try:
+        if account.switch is not None:
+            os.chown(draft, account.uid, account.gid)
+        await _run_initdb(draft, binaries, account)
+        _move_into_place(draft, cluster)
+    except BaseException:  # a stop that is asked for meanwhile leaves nothing behind, either
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+async def _run_initdb(draft: Path, binaries: Binaries, account: Account) -> None:
     flags = [*_locale_flags(binaries.major), f"--username={ROLE}", "--auth=peer", "--no-instructions"]
     process = await asyncio.create_subprocess_exec(
         *command([binaries.program("initdb"), "-D", str(draft), *flags], user=account.switch),
@@ -220,13 +229,15 @@ async def _initialise(cluster: Path, binaries: Binaries, account: Account) -> No
         stderr=asyncio.subprocess.STDOUT,
         env={name: value for name, value in _environment(account).items() if name != "LC_ALL"},
         cwd="/",
+        start_new_session=True,
     )
-    said, _ = await process.communicate()
+    try:
+        said, _ = await process.communicate()
+    finally:
+        await kill(process)
     if process.returncode != 0:
-        shutil.rmtree(draft, ignore_errors=True)
         text = said.decode("utf-8", errors="replace").strip()
-        raise PostgresUnavailable(f"initdb failed for {cluster}: {text[-2000:]}")
-    _move_into_place(draft, cluster)
+        raise PostgresUnavailable(f"initdb failed for {draft.parent}: {text[-2000:]}")
 
 
 def _move_into_place(draft: Path, cluster: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import signal
+import contextlib
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 import structlog
 from pydantic import ValidationError
@@ -14,14 +15,14 @@ from libs.common import telemetry
 from libs.common.context_server import AddressInUse, ContextServer
 from libs.common.mounted import Mounted, Stopping
 from libs.common.settings import TelemetrySettings, TransportSettings
+from libs.common.settings_error import explain
+from libs.common.signals import StopAsked, StopSignals
 
 __all__ = ["AddressInUse", "ContextServer", "Mounted", "Stopping", "run"]
 
 log = structlog.get_logger(__name__)
 
 Mount = Callable[[], Awaitable[tuple[str, Mounted]]]
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(name: str, mount: Mount) -> int:
@@ -33,7 +34,7 @@ def run(name: str, mount: Mount) -> int:
         telemetry.configure(TelemetrySettings(), f"frontrow-{name}")
         asyncio.run(_serve(name, mount))
     except ValidationError as error:
-        sys.stderr.write(f"{name}: settings are wrong: {error}\n")
+        sys.stderr.write(f"{name}: settings are wrong:\n{explain(error)}\n")
         return 2
     except Exception as error:
         log.exception("server.failed", server=name)
@@ -45,18 +46,11 @@ def run(name: str, mount: Mount) -> int:
 
 
 async def _serve(name: str, mount: Mount) -> None:
-    asked = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def ask() -> None:
-        asked.set()
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)  # the next one does what it does by default
-
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, ask)
-    address, mounted = await mount()
-    server = ContextServer(name, address, mounted, transport=TransportSettings())
-    await server.start()
-    await asked.wait()
-    await server.stop()
+    signals = StopSignals()
+    async with AsyncExitStack() as stack:
+        with contextlib.suppress(StopAsked):
+            address, mounted = await signals.unless_asked(mount())
+            server = ContextServer(name, address, mounted, transport=TransportSettings())
+            stack.push_async_callback(server.stop)
+            await signals.unless_asked(server.start())
+            await signals.wait()

@@ -56,7 +56,7 @@ class TransportSettings(BaseSettings):
     @model_validator(mode="after")
     def _want_both_halves(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("tls_cert and tls_key belong together: set both or neither")
+            raise ValueError("FRONTROW_TLS_CERT and FRONTROW_TLS_KEY belong together: set both or neither")
         return self
 
 

@@ -36,9 +36,10 @@ class Process:
     process: "subprocess.Popen[str] | None" = None
     ready_line: str = ""
     ready_cpu_seconds: float = 0.0
+    said_at_last: str = ""
 
-    def start(self) -> "Process":
-        """Start it and wait for the ready line; fail with the end of its log."""
+    def launch(self) -> "Process":
+        """Start it, and wait for nothing."""
         self.process = subprocess.Popen(
             command([sys.executable, "-m", "services"], signal=signal.SIGTERM),  # not to outlive the tests
             stdout=subprocess.PIPE,
@@ -53,6 +54,12 @@ class Process:
                 **self.settings,
             ),
         )
+        return self
+
+    def start(self) -> "Process":
+        """Start it and wait for the ready line; fail with the end of its log."""
+        self.launch()
+        assert self.process is not None
         assert self.process.stdout is not None
         ready, _, _ = select.select([self.process.stdout], [], [], _READY_SECONDS)
         self.ready_line = self.process.stdout.readline() if ready else ""
@@ -88,6 +95,7 @@ class Process:
             os.kill(self.process.pid, number)
         status = self.process.wait(_STOP_SECONDS)
         if self.process.stdout is not None:
+            self.said_at_last = self.process.stdout.read()
             self.process.stdout.close()
         return status
 
@@ -128,6 +136,24 @@ def descendants(pid: int) -> set[int]:
             found.add(child)
             waiting.append(child)
     return found
+
+
+def eventually_runs(pid: int, program: str, timeout_seconds: float = 60.0) -> bool:
+    """Wait till a process runs a program of this name somewhere below."""
+    deadline = time.monotonic() + timeout_seconds
+    while program not in {name_of(child) for child in descendants(pid)}:
+        if time.monotonic() > deadline or parent_of(pid) is None:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def name_of(pid: int) -> str:
+    """Return the name of a process's program; empty when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
 
 
 def parent_of(pid: int) -> int | None:

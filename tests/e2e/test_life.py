@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.process import Process, all_gone, descendants
+from tests.e2e.process import Process, all_gone, descendants, eventually_runs
 
 pytestmark = pytest.mark.timeout(300)  # whole processes, twice each
 
@@ -29,6 +29,19 @@ def test_sigterm_stops_everything_cleanly_and_the_next_start_finds_the_data(data
         assert second.ready_cpu_seconds <= READY_ON_DATA_SECONDS
     finally:
         assert second.stop(signal.SIGINT) == 0
+
+
+@pytest.mark.parametrize("below", ["initdb", "postgres"])
+def test_sigterm_during_a_start_stops_it_at_once_and_leaves_nothing(data_dir: Path, below: str) -> None:
+    starting = Process(data_dir).launch()
+    assert eventually_runs(starting.pid, below)
+    family = descendants(starting.pid)
+    assert starting.stop(signal.SIGTERM) == 0
+    assert "ready" not in starting.said_at_last
+    assert all_gone(family)
+    assert [path for path in data_dir.glob("postgres*") if ".new-" in path.name] == []
+    again = Process(data_dir).start()
+    assert again.stop() == 0
 
 
 def test_kill_9_leaves_no_process_and_the_next_start_works_on_the_same_data(data_dir: Path) -> None:

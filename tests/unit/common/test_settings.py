@@ -3,6 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
+from libs.common import settings_error
 from libs.common.settings import CommonSettings, DatabaseSettings, PeerSettings, TransportSettings
 
 
@@ -40,3 +41,32 @@ def test_settings_never_change_once_read():
 
 def test_plaintext_is_off_unless_asked_for():
     assert TransportSettings().insecure_plaintext is False
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({}, "FRONTROW_DATABASE_URL: must be set"),
+        ({"URL": "mysql://u:secret@h/db"}, "FRONTROW_DATABASE_URL: must begin with postgresql://"),
+        (
+            {"URL": "postgresql://h/db", "POOL_SIZE": "many"},
+            "FRONTROW_DATABASE_POOL_SIZE: Input should be a valid integer",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_told_by_its_variable_and_never_by_its_value(monkeypatch, variables, told):
+    monkeypatch.delenv("FRONTROW_DATABASE_URL", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(f"FRONTROW_DATABASE_{name}", value)
+    with pytest.raises(ValidationError) as refused:
+        DatabaseSettings()
+    said = settings_error.explain(refused.value)
+    assert told in said
+    assert "secret" not in said
+
+
+def test_a_rule_about_several_settings_names_them(monkeypatch):
+    monkeypatch.setenv("FRONTROW_TLS_CERT", "/some/cert.pem")
+    with pytest.raises(ValidationError) as refused:
+        TransportSettings()
+    assert "  FRONTROW_TLS_CERT and FRONTROW_TLS_KEY belong together" in settings_error.explain(refused.value)
