@@ -7,10 +7,11 @@ import asyncio
 import sys
 import traceback
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import structlog
 
-from tests.bench import ingest, processes, task
+from tests.bench import ingest, processes, review, task
 from tests.bench.bed import Bed
 from tests.bench.cluster import OPTIONS, Cluster
 from tests.bench.report import Figure, Report
@@ -18,6 +19,7 @@ from tests.bench.report import Figure, Report
 CONTEXTS: dict[str, dict[str, Callable[[Bed], Awaitable[list[Figure]]]]] = {
     "task": task.BENCHMARKS,
     "ingest": ingest.BENCHMARKS,
+    "review": review.BENCHMARKS,
 }
 BENCHMARKS = {name: measure for benchmarks in CONTEXTS.values() for name, measure in benchmarks.items()}
 FOLDER = processes.ROOT / "var" / "bench"
@@ -32,6 +34,9 @@ def _arguments() -> argparse.Namespace:
         "--patience", type=float, default=60.0, metavar="SECONDS",
         help="longest wait for a quiet machine before each measurement (default 60)",
     )  # fmt: skip
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where its PostgreSQL, logs and report.json are"
+    )
     given = parser.parse_args()
     if unknown := sorted(set(given.names) - set(BENCHMARKS) - set(CONTEXTS)):
         parser.error(f"no benchmark {', '.join(unknown)}; there are {known}")
@@ -44,13 +49,13 @@ def _chosen(names: list[str]) -> list[str]:
 
 
 async def _run(given: argparse.Namespace) -> Report:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    cluster = Cluster(FOLDER)
+    folder: Path = given.folder
+    cluster = Cluster(folder)
     await cluster.start()
     try:
-        bed = Bed(cluster, FOLDER, given.quick, given.patience)
+        bed = Bed(cluster, folder, given.quick, given.patience)
         settings = {"postgresql": cluster.version, "quick": given.quick, **OPTIONS}
-        report = Report(FOLDER / "report.json", settings=settings)
+        report = Report(folder / "report.json", settings=settings)
         for name in _chosen(given.names):
             sys.stderr.write(f"measuring {name} …\n")
             try:
@@ -67,9 +72,12 @@ async def _run(given: argparse.Namespace) -> Report:
 def main() -> int:
     """Run the benchmarks; return 1 when one could not be measured."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
-    report = asyncio.run(_run(_arguments()))
+    given = _arguments()
+    given.folder = given.folder.resolve()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    report = asyncio.run(_run(given))
     report.print()
-    sys.stdout.write(f"written to {(FOLDER / 'report.json').relative_to(processes.ROOT)}\n")
+    sys.stdout.write(f"written to {given.folder / 'report.json'}\n")
     return 1 if report.failed else 0
 
 

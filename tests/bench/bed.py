@@ -47,12 +47,16 @@ class Bed:
 
     @asynccontextmanager
     async def server(
-        self, database_url: str, *, module: str = "services.task", **environment: str
+        self, database_url: str, *, context: str = "task", module: str = "", **environment: str
     ) -> AsyncIterator[Server]:
-        """Run a task server for the length of the block; keywords are settings in the environment."""
-        async with processes.task_server(
-            database_url, log=self.folder / "server.log", module=module, **environment
-        ) as server:
+        """Run a context's server for the length of the block; other keywords are settings in the environment.
+
+        `module` is the program, `services.<context>` unless it is given.
+        """
+        async with processes.context_server(
+            database_url, log=self.folder / "server.log", module=module or f"services.{context}",
+            context=context, **environment,
+        ) as server:  # fmt: skip
             yield server
 
     async def client(self, module: str, server: Server | None, **arguments: Any) -> dict[str, Any]:

@@ -66,11 +66,15 @@ class Cluster:
             await connection.close()
         return self.url(name)
 
+    async def make_context_database(self, name: str, context: str) -> str:
+        """Make a database with a context's tables; return the URL."""
+        url = await self.make_database(name)
+        await migrate.upgrade(url, context)
+        return url
+
     async def make_task_database(self, name: str) -> str:
         """Make a database with the task context's tables; return the URL."""
-        url = await self.make_database(name)
-        await migrate.upgrade(url, "task")
-        return url
+        return await self.make_context_database(name, "task")
 
     async def drop_database(self, name: str) -> None:
         """Remove a database with everybody who uses it."""

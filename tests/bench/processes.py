@@ -1,4 +1,4 @@
-"""Start what is measured: task servers and clients, each a process of its own."""
+"""Start what is measured: servers and clients, each a process of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STOP_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Server:
-    """A task server that runs."""
+    """A server that runs."""
 
     address: str
     pid: int
@@ -62,14 +62,14 @@ async def program(
 
 
 @contextlib.asynccontextmanager
-async def task_server(
-    database_url: str, *, log: Path, module: str = "services.task", **environment: str
+async def context_server(
+    database_url: str, *, log: Path, module: str, context: str, **environment: str
 ) -> AsyncIterator[Server]:
-    """Run a task server on a database for the length of the block."""
+    """Run a context's server on a database for the length of the block."""
     address = free_address()
     settings = {
         "FRONTROW_DATABASE_URL": database_url,
-        "FRONTROW_TASK_LISTEN": address,
+        f"FRONTROW_{context.upper()}_LISTEN": address,
         "FRONTROW_LOG_LEVEL": "WARNING",
         **environment,
     }
