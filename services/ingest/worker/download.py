@@ -13,7 +13,7 @@ from typing import BinaryIO, Self
 import aiohttp
 from yarl import URL
 
-from services.ingest.worker.guard import AddressBlocked, Guard, GuardedResolver, watching
+from libs.common.guard import AddressBlocked, Guard, GuardedResolver, watching
 from services.ingest.worker.hosts import HostPauses, retry_after_seconds
 from services.ingest.worker.problems import ImageProblem
 from services.ingest.worker.settings import IngestWorkerSettings

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from services.ingest.worker.guard import AddressBlocked, Guard, is_public, watching
+from libs.common.guard import AddressBlocked, Guard, is_public, watching
 
 
 @pytest.mark.parametrize(
