@@ -31,6 +31,34 @@ class ClipNotFound(DomainError):
     reason = "CLIP_NOT_FOUND"
 
 
+class EditingDraftNotFound(DomainError):
+    """No editing draft has this id."""
+
+    kind = Kind.NOT_FOUND
+    reason = "EDITING_DRAFT_NOT_FOUND"
+
+
+class EditingDraftNotCompleted(DomainError):
+    """The draft's file isn't there yet, or never will be."""
+
+    kind = Kind.FAILED_PRECONDITION
+    reason = "EDITING_DRAFT_NOT_COMPLETED"
+
+
+class EditingDraftBusy(DomainError):
+    """A run on the draft is on."""
+
+    kind = Kind.FAILED_PRECONDITION
+    reason = "EDITING_DRAFT_BUSY"
+
+
+class VideoProjectNotCompleted(DomainError):
+    """The project has no clips yet, or never will have."""
+
+    kind = Kind.FAILED_PRECONDITION
+    reason = "VIDEO_PROJECT_NOT_COMPLETED"
+
+
 class NoThumbnail(DomainError):
     """The clip has sound only, hence no still picture."""
 
@@ -109,7 +137,7 @@ class MaterialBusy(DomainError):
 
 
 class VideoProjectBusy(DomainError):
-    """A run on the video project is on."""
+    """A run on the video project, or on one of its drafts, is on."""
 
     kind = Kind.FAILED_PRECONDITION
     reason = "VIDEO_PROJECT_BUSY"

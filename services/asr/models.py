@@ -176,6 +176,10 @@ video_projects = Table(
     Column("prompt", Text, nullable=False, server_default=_EMPTY),
     Column("keywords", Text, nullable=False, server_default=_EMPTY),
     Column("mode", Text, nullable=False, server_default=text("'ai_slice'")),
+    # empty unless the mode makes a draft
+    Column("draft_format", Text, nullable=False, server_default=_EMPTY),
+    Column("draft_root", Text, nullable=False, server_default=_EMPTY),
+    Column("cut_mode", Text, nullable=False, server_default=text("'exact'")),
     Column("status", Text, nullable=False),
     Column("slice_task_id", Uuid, nullable=False),
     Column("seen_task_version", BigInteger, nullable=False, server_default=_ZERO),
@@ -191,6 +195,7 @@ video_projects = Table(
         "status IN ('pending', 'processing', 'completed', 'failed')", name="video_projects_status"
     ),
     CheckConstraint("mode IN ('ai_slice', 'ai_slice_draft')", name="video_projects_mode"),
+    CheckConstraint("cut_mode IN ('exact', 'fast')", name="video_projects_cut_mode"),
 )
 
 clips = Table(
@@ -204,6 +209,9 @@ clips = Table(
     Column("topics", JSONB, nullable=False, server_default=text("'[]'::jsonb")),
     Column("start_ms", BigInteger, nullable=False),
     Column("end_ms", BigInteger, nullable=False),
+    # what was chosen; start_ms is where the cut really begins
+    Column("chosen_start_ms", BigInteger, nullable=False, server_default=_ZERO),
+    Column("words_source", Text, nullable=False, server_default=_EMPTY),
     Column("media_key", Text, nullable=False),
     # empty for sound without picture
     Column("thumbnail_key", Text, nullable=False, server_default=_EMPTY),

@@ -17,17 +17,18 @@ from libs.common.outbox import OutboxRelay
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from libs.common.tasks import TaskPeer
-from services.asr import peers, repository_project
+from services.asr import peers, repository_run
 from services.asr.loops.debug_cleanup import DebugCleanup
 from services.asr.loops.removal import ObjectRemoval
 from services.asr.models import outbox
 from services.asr.repository_follow import MaterialFollowSource
-from services.asr.repository_project import ProjectFollowSource
+from services.asr.repository_run import DRAFTS, PROJECTS, RunFollowSource
 from services.asr.servicer_material import LiveMaterialServicer
 from services.asr.servicer_project import VideoProjectServicer
 from services.asr.servicer_slicing import SlicingServicer
 from services.asr.servicer_transcription import TranscriptionServicer
 from services.asr.settings import AsrSettings
+from services.asr.states_project import DRAFT, PROJECT_TASKS
 
 SERVICE_NAMES = (
     "frontrow.asr.v1.LiveMaterialService",
@@ -43,7 +44,8 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
     store = open_store(common.store)
     channel = connect(common.peers.task_address, transport=common.transport, actor="asr")
     peer = TaskPeer(channel)
-    materials, projects = MaterialFollowSource(database), ProjectFollowSource(database)
+    materials = MaterialFollowSource(database)
+    projects, drafts = RunFollowSource(database, PROJECTS), RunFollowSource(database, DRAFTS)
     relay = OutboxRelay(
         database,
         outbox,
@@ -86,7 +88,8 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
         loops=[
             relay,
             Follower(peer, materials, types=[peers.ASR_TASK], interval_seconds=every, name="asr.materials"),
-            Follower(peer, projects, types=["ai_slice"], interval_seconds=every, name="asr.projects"),
+            Follower(peer, projects, types=PROJECT_TASKS, interval_seconds=every, name="asr.projects"),
+            Follower(peer, drafts, types=[DRAFT], interval_seconds=every, name="asr.drafts"),
             removal,
             cleanup,
         ],
@@ -105,8 +108,8 @@ def _on_rejected(
         owner, _, owner_id = subject.partition(":")
         if owner == "live_material":
             await materials.rejected(owner_id, peers.created_task_id(body), reason)
-        elif owner == "video_project":
+        elif rows := {"video_project": PROJECTS, "editing_draft": DRAFTS}.get(owner):
             async with database.begin() as session:
-                await repository_project.task_rejected(session, UUID(owner_id), reason)
+                await repository_run.rejected(session, rows, UUID(owner_id), reason)
 
     return on_rejected

@@ -4,25 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Select, case, cast, delete, func, insert, select, update
+from sqlalchemy import Row, Select, Text, cast, delete, func, insert, select
 from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from libs.common.db import Database
-from libs.common.follow import Followed
 from services.asr.errors import VideoProjectNotFound
 from services.asr.models import clips, live_materials, transcripts, video_projects
+from services.asr.models_draft import editing_drafts
 from services.asr.repository_material import doom
 from services.asr.repository_material import not_found as material_not_found
-from services.asr.states import cut_message
 from services.asr.states_project import ProjectStatus
 
 AnyRow = Row[*tuple[Any, ...]]
 """A row of whatever columns were asked for."""
-
-# A failed project whose task a person retries must be seen pending again; only recent ones are looked at, so
-# that the poll stays bounded. An older one is caught up by the begin of the retried task itself.
-_FAILED_FOLLOWED = 200
 
 COLUMNS = (
     *video_projects.c,
@@ -31,6 +25,14 @@ COLUMNS = (
     .correlate(video_projects)
     .scalar_subquery()
     .label("clip_count"),
+    select(func.max(editing_drafts.c.id.cast(Text)))
+    .where(
+        editing_drafts.c.video_project_id == video_projects.c.id,
+        editing_drafts.c.draft_task_id == video_projects.c.slice_task_id,
+    )
+    .correlate(video_projects)
+    .scalar_subquery()
+    .label("editing_draft_id"),
 )
 
 
@@ -125,17 +127,22 @@ async def lock_project(session: AsyncSession, project_id: UUID) -> AnyRow:
 
 
 async def delete_project(session: AsyncSession, project_id: UUID) -> None:
-    """Remove the project with its clips' rows; the stored clips are doomed in the same transaction.
+    """Remove the project with its clips' and drafts' rows; stored files are doomed in the same transaction.
 
     Precondition: the caller holds the row's lock (`lock_project`) and no run is on.
     """
-    await doom(session, [clips_prefix(project_id)])
+    await doom(session, stored_prefixes(project_id))
     await session.execute(delete(video_projects).where(video_projects.c.id == project_id))
 
 
 def clips_prefix(project_id: UUID) -> str:
     """Return the folder of a project's stored clips."""
     return f"clips/{project_id}/"
+
+
+def stored_prefixes(project_id: UUID) -> list[str]:
+    """Return the folders of everything that is stored for a project: clips, drafts, what runs keep."""
+    return [clips_prefix(project_id), f"drafts/{project_id}/", f"staging/slicing/{project_id}/"]
 
 
 async def list_clips(session: AsyncSession, project_id: UUID, *, after: int, limit: int) -> Sequence[AnyRow]:
@@ -166,70 +173,3 @@ async def recording_keys(session: AsyncSession, material_id: UUID) -> AnyRow:
     if row is None:
         raise material_not_found(material_id)
     return row
-
-
-async def task_rejected(session: AsyncSession, project_id: UUID, reason: str) -> None:
-    """Fail a project whose task the task service refused for good; a project that is gone is ignored.
-
-    Takes effect only on a pending project: nothing else can be waiting for the task to be made.
-    """
-    await session.execute(
-        update(video_projects)
-        .where(video_projects.c.id == project_id, video_projects.c.status == ProjectStatus.PENDING)
-        .values(
-            status=ProjectStatus.FAILED,
-            error_reason="TASK_REJECTED",
-            error_message=cut_message(reason),
-            updated_at=func.now(),
-        )
-    )
-
-
-class ProjectFollowSource:
-    """What the follower of tasks sees of video projects and does to them (domain.md 2.2)."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def current(self) -> Sequence[Followed]:
-        """Return the projects that are pending or running, and those that failed lately."""
-        columns = video_projects.c
-        wanted = select(columns.id, columns.slice_task_id, columns.seen_task_version)
-        active = wanted.where(columns.status.in_([ProjectStatus.PENDING, ProjectStatus.PROCESSING]))
-        failed = wanted.where(columns.status == ProjectStatus.FAILED).order_by(columns.updated_at.desc())
-        async with self._database.begin() as session:
-            rows = [*await session.execute(active), *await session.execute(failed.limit(_FAILED_FOLLOWED))]
-        return [Followed(str(row.id), str(row.slice_task_id), row.seen_task_version) for row in rows]
-
-    async def requeued(self, owner_id: str, task_id: str, version: int) -> None:
-        """Set the project to pending and raise the fence, so that the run before is refused at once."""
-        await self._update_newer(
-            owner_id, task_id, version, {"status": ProjectStatus.PENDING, "updated_at": func.now()}
-        )
-
-    async def ended(self, owner_id: str, task_id: str, version: int, reason: str, message: str) -> None:
-        """Set the project to failed; a reason that its worker has given says more, and stays."""
-        columns = video_projects.c
-        told = columns.status == ProjectStatus.FAILED
-        changes = {
-            "status": ProjectStatus.FAILED,
-            "error_reason": case((told, columns.error_reason), else_=reason),
-            "error_message": case((told, columns.error_message), else_=cut_message(message)),
-            "updated_at": func.now(),
-        }
-        await self._update_newer(owner_id, task_id, version, changes)
-
-    async def _update_newer(self, owner_id: str, task_id: str, version: int, changes: dict[str, Any]) -> None:
-        columns = video_projects.c
-        statement = (
-            update(video_projects)
-            .where(
-                columns.id == UUID(owner_id),
-                columns.slice_task_id == UUID(task_id),
-                columns.seen_task_version < version,
-                columns.status != ProjectStatus.COMPLETED,
-            )
-            .values(**changes, seen_task_version=version)
-        )
-        async with self._database.begin() as session:
-            await session.execute(statement)

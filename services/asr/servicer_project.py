@@ -1,8 +1,6 @@
 """VideoProjectService: what editors do with video projects and their clips (domain.md 2.10)."""
 
-import hashlib
 from collections.abc import AsyncIterator, Callable
-from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
 
@@ -10,50 +8,38 @@ import grpc
 import grpc.aio
 from frontrow.asr.v1 import video_project_service_pb2 as pb
 from frontrow.asr.v1 import video_project_service_pb2_grpc as rpc
-from frontrow.task.v1 import task_service_pb2
-from google.protobuf.struct_pb2 import Struct
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.db import Database, constraint_of
 from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
-from libs.common.objects.store import ObjectMissing, ObjectStore
-from libs.common.outbox import enqueue
+from libs.common.objects.store import ObjectStore
 from libs.common.paging import decode_token, encode_token, page_size, within_budget
 from services.asr import repository_project as repository
 from services.asr.convert import parse_id
-from services.asr.convert_project import clip_message, project_message
+from services.asr.convert_project import (
+    CUT_MODE,
+    DRAFT_FORMAT,
+    MODE,
+    clip_message,
+    digest_of,
+    project_message,
+    stored_name,
+)
+from services.asr.downloads import Downloads
+from services.asr.editing_drafts import EditingDrafts, check_draft_root
 from services.asr.errors import (
     AsrNotCompleted,
-    ClipNotFound,
     NoSpeechInSelection,
-    NoThumbnail,
-    ObjectLost,
     RequestIdReused,
     VideoProjectBusy,
     VideoProjectNotFound,
 )
-from services.asr.models import outbox
-from services.asr.peers import CREATE_TASK, enqueue_cancel
+from services.asr.peers import draft_subject, enqueue_cancel, enqueue_slicing, project_subject
+from services.asr.repository_draft import unfinished_drafts
 from services.asr.states import AsrStatus
-from services.asr.states_project import ProjectStatus
-
-TASK_TYPE = "ai_slice"
-_CHUNK_BYTES = 1 << 18
-# The standard library's table is wrong for .ts, so there is one of our own.
-_CONTENT_TYPES = {
-    ".mp4": "video/mp4",
-    ".m4a": "audio/mp4",
-    ".mov": "video/quicktime",
-    ".flv": "video/x-flv",
-    ".ts": "video/mp2t",
-    ".mkv": "video/x-matroska",
-    ".webm": "video/webm",
-    ".mp3": "audio/mpeg",
-    ".wav": "audio/wav",
-    ".jpg": "image/jpeg",
-}
+from services.asr.states_project import AI_SLICE, AI_SLICE_DRAFT, ProjectStatus
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -64,15 +50,16 @@ class VideoProjectServicer(rpc.VideoProjectServiceServicer):
     def __init__(self, database: Database, store: ObjectStore, wake_outbox: Callable[[], None]) -> None:
         """`wake_outbox` is called after a commit that left a call to the task service in the outbox."""
         self._database = database
-        self._store = store
         self._wake_outbox = wake_outbox
+        self._drafts = EditingDrafts(database, wake_outbox)
+        self._downloads = Downloads(database, store)
 
     async def CreateVideoProject(
         self, request: pb.CreateVideoProjectRequest, context: Context
     ) -> pb.CreateVideoProjectResponse:
         """Create the project and, in the same transaction, the outbox row of its task."""
         material_id = parse_id(request.live_material_id, "live_material_id")
-        digest = _digest(request)
+        digest = digest_of(request)
         async with self._database.begin() as session:
             known = await _known(session, request.request_id, digest)
             if known is not None:
@@ -80,8 +67,7 @@ class VideoProjectServicer(rpc.VideoProjectServiceServicer):
             values = await _project_values(session, material_id, request)
             created = await _insert(session, {**values, "request_digest": digest})
             if created:
-                body = _create_task(values)
-                await enqueue(session, outbox, subject=_subject(values["id"]), kind=CREATE_TASK, body=body)
+                await enqueue_slicing(session, values)
                 row = await repository.get_project(session, values["id"])
             else:
                 row = await _made_meanwhile(session, request.request_id, digest)
@@ -125,8 +111,15 @@ class VideoProjectServicer(rpc.VideoProjectServiceServicer):
                     f"a run on the project is on; cancel task {row.slice_task_id} first",
                     task_id=str(row.slice_task_id),
                 )
+            for draft in await unfinished_drafts(session, [project_id]):
+                if draft.draft_status == ProjectStatus.PROCESSING:
+                    raise VideoProjectBusy(
+                        f"a run on its draft {draft.id} is on; cancel task {draft.draft_task_id} first",
+                        task_id=str(draft.draft_task_id),
+                    )
+                await enqueue_cancel(session, draft_subject(draft.id), draft.draft_task_id)
             if row.status == ProjectStatus.PENDING:
-                await enqueue_cancel(session, _subject(project_id), row.slice_task_id)
+                await enqueue_cancel(session, project_subject(project_id), row.slice_task_id)
             await repository.delete_project(session, project_id)
         self._wake_outbox()
         return pb.DeleteVideoProjectResponse()
@@ -147,24 +140,33 @@ class VideoProjectServicer(rpc.VideoProjectServiceServicer):
     async def DownloadMedia(
         self, request: pb.DownloadMediaRequest, context: Context
     ) -> AsyncIterator[pb.DownloadMediaResponse]:
-        """Stream a clip, its still picture or a recording: what it is first, then its bytes."""
-        async with self._database.begin() as session:
-            key, name = await _object_of(session, request)
-        found = await self._store.head(key)
-        if found is None:
-            raise ObjectLost(f"the store holds no {key}: restore it from a backup", key=key)
-        if request.offset > found.size:
-            raise InvalidArgument.of_field("offset", f"is past the end; the file has {found.size} bytes")
-        content_type = _CONTENT_TYPES.get(PurePosixPath(name).suffix.lower(), "application/octet-stream")
-        info = pb.MediaInfo(size_bytes=found.size, content_type=content_type, file_name=name)
-        yield pb.DownloadMediaResponse(info=info)
-        if request.offset == found.size:
-            return
-        try:
-            async for chunk in self._store.stream(key, start=request.offset, chunk_bytes=_CHUNK_BYTES):
-                yield pb.DownloadMediaResponse(chunk=chunk)
-        except ObjectMissing as error:
-            raise ObjectLost(f"the store lost {key} while it was read", key=key) from error
+        """Stream a clip, its still picture, a draft or a recording: what it is first, then its bytes."""
+        async for answer in self._downloads.download(request):
+            yield answer
+
+    async def CreateEditingDraft(
+        self, request: pb.CreateEditingDraftRequest, context: Context
+    ) -> pb.CreateEditingDraftResponse:
+        """Create a draft of a completed project and, in the same transaction, the outbox row of its task."""
+        return await self._drafts.create(request)
+
+    async def GetEditingDraft(
+        self, request: pb.GetEditingDraftRequest, context: Context
+    ) -> pb.GetEditingDraftResponse:
+        """Read one draft."""
+        return await self._drafts.get(request)
+
+    async def ListEditingDrafts(
+        self, request: pb.ListEditingDraftsRequest, context: Context
+    ) -> pb.ListEditingDraftsResponse:
+        """Read a page of drafts, newest first."""
+        return await self._drafts.list(request)
+
+    async def DeleteEditingDraft(
+        self, request: pb.DeleteEditingDraftRequest, context: Context
+    ) -> pb.DeleteEditingDraftResponse:
+        """Remove a draft; a task that waits is cancelled, the stored file goes afterwards."""
+        return await self._drafts.delete(request)
 
 
 async def _known(session: AsyncSession, request_id: str, digest: str) -> repository.AnyRow | None:
@@ -225,9 +227,25 @@ async def _project_values(
         "span_end_ms": end,
         "prompt": request.prompt,
         "keywords": request.keywords,
-        "mode": "ai_slice",
         "slice_task_id": uuid7(),
+        **_ways(request),
     }
+
+
+def _ways(request: pb.CreateVideoProjectRequest) -> dict[str, str]:
+    """Make the columns that say how the clips are cut and whether a draft of them follows.
+
+    Raises:
+        InvalidArgument: something about a draft is said where none is made.
+    """
+    mode = stored_name(MODE, request.mode, default=AI_SLICE)
+    makes_draft = mode == AI_SLICE_DRAFT
+    draft = stored_name(DRAFT_FORMAT, request.draft_format, default="otio") if makes_draft else ""
+    if request.draft_format and not makes_draft:
+        raise InvalidArgument.of_field("draft_format", "needs the mode AI_SLICE_DRAFT")
+    check_draft_root(request.draft_root, draft)
+    cut = stored_name(CUT_MODE, request.cut_mode, default="exact")
+    return {"mode": mode, "draft_format": draft, "draft_root": request.draft_root, "cut_mode": cut}
 
 
 async def _insert(session: AsyncSession, values: dict[str, Any]) -> bool:
@@ -240,54 +258,3 @@ async def _insert(session: AsyncSession, values: dict[str, Any]) -> bool:
             return False
         raise
     return True
-
-
-def _create_task(values: dict[str, Any]) -> bytes:
-    payload = Struct()
-    payload.update({"video_project_id": str(values["id"])})
-    return task_service_pb2.CreateTaskRequest(
-        task_id=str(values["slice_task_id"]),
-        type=TASK_TYPE,
-        payload=payload,
-        subject=_subject(values["id"]),
-        live_material_name=values["live_material_name"],
-        video_project_name=values["name"],
-    ).SerializeToString()
-
-
-def _subject(project_id: UUID) -> str:
-    return f"video_project:{project_id}"
-
-
-def _digest(request: pb.CreateVideoProjectRequest) -> str:
-    """Digest the content of a request, its id aside."""
-    content = pb.CreateVideoProjectRequest()
-    content.CopyFrom(request)
-    content.ClearField("request_id")
-    return hashlib.sha256(content.SerializeToString(deterministic=True)).hexdigest()
-
-
-async def _object_of(session: AsyncSession, request: pb.DownloadMediaRequest) -> tuple[str, str]:
-    """Return the key of what is to be downloaded and a name to save it under."""
-    if request.WhichOneof("target") == "recording":
-        target = request.recording
-        row = await repository.recording_keys(session, parse_id(target.live_material_id, "live_material_id"))
-        if target.file != pb.RECORDING_FILE_CANONICAL:
-            return row.media_key, row.file_name or PurePosixPath(row.media_key).name
-        if not row.canonical_key:
-            raise AsrNotCompleted("the canonical recording is made by the transcription; wait for it")
-        return row.canonical_key, f"{_file_stem(row.name)}.mp4"
-    field = "clip_id" if request.WhichOneof("target") == "clip_id" else "thumbnail_clip_id"
-    clip_id = parse_id(getattr(request, field), field)
-    clip = await repository.get_clip(session, clip_id)
-    if clip is None:
-        raise ClipNotFound(f"there is no clip {clip_id}", clip_id=str(clip_id))
-    key = clip.media_key if field == "clip_id" else clip.thumbnail_key
-    if not key:
-        raise NoThumbnail("the clip is sound without picture")
-    return key, f"{clip.position + 1:03d} {_file_stem(clip.title)}{PurePosixPath(key).suffix}"
-
-
-def _file_stem(text: str) -> str:
-    """Make a name that every file system takes."""
-    return "".join("_" if c in '/\\:*?"<>|' or not c.isprintable() else c for c in text).strip(". ") or "clip"

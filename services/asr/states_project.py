@@ -1,10 +1,10 @@
-"""States of a video project; the repository's WHERE clauses enforce the transitions again."""
+"""States of a video project and of an editing draft; the repositories' WHERE clauses enforce them again."""
 
 import enum
 
 
 class ProjectStatus(enum.StrEnum):
-    """State of a video project (domain.md 2.10)."""
+    """State of a video project, or of an editing draft (domain.md 2.10)."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -20,3 +20,7 @@ PROJECT_TRANSITIONS: dict[ProjectStatus, frozenset[ProjectStatus]] = {
     ProjectStatus.COMPLETED: frozenset(),
 }
 BEGINNABLE = tuple(s for s, to in PROJECT_TRANSITIONS.items() if ProjectStatus.PROCESSING in to)
+
+# Types of tasks; a project's mode is the type of its task.
+AI_SLICE, AI_SLICE_DRAFT, DRAFT = "ai_slice", "ai_slice_draft", "draft"
+PROJECT_TASKS = (AI_SLICE, AI_SLICE_DRAFT)

@@ -10,7 +10,7 @@ from frontrow.asr.v1 import clip_pb2, slicing_service_pb2, video_project_pb2, vi
 
 from libs.common.client import reason_of
 from libs.common.db import Database
-from services.asr.repository_project import ProjectFollowSource, task_rejected
+from services.asr.repository_run import PROJECTS, RunFollowSource, rejected
 from tests.integration.slicing.asr_server import Asr
 from tests.integration.slicing.runs import begin, clip, fail, save
 
@@ -94,7 +94,7 @@ async def test_a_requeued_task_fences_its_old_run_before_anyone_claims_it_again(
     asr: Asr, database: Database, project: video_project_pb2.VideoProject
 ) -> None:
     await begin(asr, project, version=1)
-    await ProjectFollowSource(database).requeued(project.id, project.slice_task_id, 2)
+    await RunFollowSource(database, PROJECTS).requeued(project.id, project.slice_task_id, 2)
     assert (await asr.reread(project)).status == PENDING
     assert await reason(save(asr, project, [clip(project, 0)], version=1)) == "LEASE_LOST"
     assert await reason(begin(asr, project, version=2)) == "LEASE_LOST"
@@ -120,7 +120,7 @@ async def test_a_failure_fails_the_project_with_its_reason_and_the_tasks_end_kee
     await begin(asr, project)
     await fail(asr, project, "NO_MATCH")
     await fail(asr, project, "NO_MATCH")
-    source = ProjectFollowSource(database)
+    source = RunFollowSource(database, PROJECTS)
     await source.ended(project.id, project.slice_task_id, 2, "FAILED", "NO_MATCH: because of NO_MATCH")
     failed = await asr.reread(project)
     assert (failed.status, failed.error_reason) == (FAILED, "NO_MATCH")
@@ -134,7 +134,7 @@ async def test_a_retryable_failure_is_noted_and_the_state_is_the_tasks(
     await fail(asr, project, "DISK_FULL", retryable=True)
     noted = await asr.reread(project)
     assert (noted.status, noted.error_reason) == (PROCESSING, "DISK_FULL")
-    await ProjectFollowSource(database).ended(project.id, project.slice_task_id, 2, "ABANDONED", "5 attempts")
+    await RunFollowSource(database, PROJECTS).ended(project.id, project.slice_task_id, 2, "ABANDONED", "5 attempts")
     ended = await asr.reread(project)
     assert (ended.status, ended.error_reason, ended.error_message) == (FAILED, "ABANDONED", "5 attempts")
 
@@ -144,7 +144,7 @@ async def test_a_retried_task_revives_a_failed_project(
 ) -> None:
     await begin(asr, project)
     await fail(asr, project, "NO_MATCH")
-    source = ProjectFollowSource(database)
+    source = RunFollowSource(database, PROJECTS)
     assert project.id in [followed.owner_id for followed in await source.current()]
     await source.requeued(project.id, project.slice_task_id, 3)
     assert (await asr.reread(project)).status == PENDING
@@ -157,7 +157,7 @@ async def test_what_a_task_does_after_completion_changes_nothing(
 ) -> None:
     await begin(asr, project)
     await save(asr, project, [clip(project, 0)])
-    source = ProjectFollowSource(database)
+    source = RunFollowSource(database, PROJECTS)
     await source.requeued(project.id, project.slice_task_id, 2)
     await source.ended(project.id, project.slice_task_id, 3, "CANCELLED", "")
     assert (await asr.reread(project)).status == COMPLETED
@@ -168,7 +168,7 @@ async def test_a_task_that_can_never_be_made_fails_its_project(
     asr: Asr, database: Database, project: video_project_pb2.VideoProject
 ) -> None:
     async with database.begin() as session:
-        await task_rejected(session, uuid.UUID(project.id), "INVALID_ARGUMENT: too long")
+        await rejected(session, PROJECTS, uuid.UUID(project.id), "INVALID_ARGUMENT: too long")
     failed = await asr.reread(project)
     assert (failed.status, failed.error_reason) == (FAILED, "TASK_REJECTED")
 

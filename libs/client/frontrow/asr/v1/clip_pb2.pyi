@@ -41,6 +41,8 @@ class Clip(message.Message):
     DURATION_MS_FIELD_NUMBER: builtins.int
     CREATE_TIME_FIELD_NUMBER: builtins.int
     THUMBNAIL_KEY_FIELD_NUMBER: builtins.int
+    CHOSEN_START_MS_FIELD_NUMBER: builtins.int
+    WORDS_SOURCE_FIELD_NUMBER: builtins.int
     id: builtins.str
     """UUID, chosen by the slicing worker: the same span of the same recording in the same project has the same id, so
     that a run that resumes another stores nothing twice.
@@ -71,6 +73,12 @@ class Clip(message.Message):
     """Length of the file in milliseconds, as probed."""
     thumbnail_key: builtins.str
     """Object key of a still picture of it (JPEG, at most 480 pixels wide); empty: there is no picture."""
+    chosen_start_ms: builtins.int
+    """Where the clip was to begin, in milliseconds. An exact cut begins with the frame on screen then; a fast one up to a
+    group of frames earlier, which is what `start_ms` says.
+    """
+    words_source: builtins.str
+    """What wrote title, description and topics: `local`, or `llm/` and the model's name."""
     @builtins.property
     def topics(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Topics it is about, up to 6."""
@@ -98,9 +106,11 @@ class Clip(message.Message):
         duration_ms: builtins.int = ...,
         create_time: timestamp_pb2.Timestamp | None = ...,
         thumbnail_key: builtins.str = ...,
+        chosen_start_ms: builtins.int = ...,
+        words_source: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "description", b"description", "duration_ms", b"duration_ms", "end_ms", b"end_ms", "height", b"height", "id", b"id", "media_key", b"media_key", "position", b"position", "sha1", b"sha1", "size_bytes", b"size_bytes", "start_ms", b"start_ms", "thumbnail_key", b"thumbnail_key", "title", b"title", "topics", b"topics", "video_project_id", b"video_project_id", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["chosen_start_ms", b"chosen_start_ms", "create_time", b"create_time", "description", b"description", "duration_ms", b"duration_ms", "end_ms", b"end_ms", "height", b"height", "id", b"id", "media_key", b"media_key", "position", b"position", "sha1", b"sha1", "size_bytes", b"size_bytes", "start_ms", b"start_ms", "thumbnail_key", b"thumbnail_key", "title", b"title", "topics", b"topics", "video_project_id", b"video_project_id", "width", b"width", "words_source", b"words_source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -24,10 +24,12 @@ _sym_db = _symbol_database.Default()
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from frontrow.asr.v1 import clip_pb2 as frontrow_dot_asr_dot_v1_dot_clip__pb2
+from frontrow.asr.v1 import editing_draft_pb2 as frontrow_dot_asr_dot_v1_dot_editing__draft__pb2
 from frontrow.asr.v1 import transcript_pb2 as frontrow_dot_asr_dot_v1_dot_transcript__pb2
+from frontrow.asr.v1 import video_project_pb2 as frontrow_dot_asr_dot_v1_dot_video__project__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%frontrow/asr/v1/slicing_service.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1a\x66rontrow/asr/v1/clip.proto\x1a frontrow/asr/v1/transcript.proto\"x\n\x16GetSlicingInputRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\"\xbd\x02\n\rSlicingHeader\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x1d.frontrow.asr.v1.SlicingState\x12\x15\n\rcanonical_key\x18\x02 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x12\r\n\x05width\x18\x04 \x01(\x05\x12\x0e\n\x06height\x18\x05 \x01(\x05\x12\x15\n\rspan_start_ms\x18\x06 \x01(\x03\x12\x13\n\x0bspan_end_ms\x18\x07 \x01(\x03\x12\x0e\n\x06prompt\x18\x08 \x01(\t\x12\x10\n\x08keywords\x18\t \x01(\t\x12\x0c\n\x04name\x18\n \x01(\t\x12\x1a\n\x12live_material_name\x18\x0b \x01(\t\x12\x1c\n\x14speech_before_end_ms\x18\x0c \x01(\x03\x12\x1d\n\x15speech_after_start_ms\x18\r \x01(\x03\"\x96\x01\n\x0cSlicingBatch\x12.\n\nutterances\x18\x01 \x03(\x0b\x32\x1a.frontrow.asr.v1.Utterance\x12&\n\x06topics\x18\x02 \x03(\x0b\x32\x16.frontrow.asr.v1.Topic\x12.\n\nparagraphs\x18\x03 \x03(\x0b\x32\x1a.frontrow.asr.v1.Paragraph\"\x83\x01\n\x17GetSlicingInputResponse\x12\x30\n\x06header\x18\x01 \x01(\x0b\x32\x1e.frontrow.asr.v1.SlicingHeaderH\x00\x12.\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1d.frontrow.asr.v1.SlicingBatchH\x00\x42\x06\n\x04item\"\xc6\x01\n\x10SaveClipsRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x31\n\x05\x63lips\x18\x04 \x03(\x0b\x32\x15.frontrow.asr.v1.ClipB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xf4\x03\x12\x1f\n\x0c\x63lips_source\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\"\x13\n\x11SaveClipsResponse\"\xd2\x01\n\x12\x46\x61ilSlicingRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12-\n\x06reason\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[A-Z][A-Z0-9_]{0,63}$\x12\x1a\n\x07message\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x18\xa0\x8d\x06\x12\x11\n\tretryable\x18\x06 \x01(\x08\"\x15\n\x13\x46\x61ilSlicingResponse*k\n\x0cSlicingState\x12\x1d\n\x19SLICING_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13SLICING_STATE_BEGUN\x10\x01\x12#\n\x1fSLICING_STATE_ALREADY_COMPLETED\x10\x02\x32\xa6\x02\n\x0eSlicingService\x12\x66\n\x0fGetSlicingInput\x12\'.frontrow.asr.v1.GetSlicingInputRequest\x1a(.frontrow.asr.v1.GetSlicingInputResponse0\x01\x12R\n\tSaveClips\x12!.frontrow.asr.v1.SaveClipsRequest\x1a\".frontrow.asr.v1.SaveClipsResponse\x12X\n\x0b\x46\x61ilSlicing\x12#.frontrow.asr.v1.FailSlicingRequest\x1a$.frontrow.asr.v1.FailSlicingResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%frontrow/asr/v1/slicing_service.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1a\x66rontrow/asr/v1/clip.proto\x1a#frontrow/asr/v1/editing_draft.proto\x1a frontrow/asr/v1/transcript.proto\x1a#frontrow/asr/v1/video_project.proto\"\x9b\x01\n\x16GetSlicingInputRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12!\n\x10\x65\x64iting_draft_id\x18\x04 \x01(\tB\x07\xbaH\x04r\x02\x18@\"\x8b\x04\n\rSlicingHeader\x12,\n\x05state\x18\x01 \x01(\x0e\x32\x1d.frontrow.asr.v1.SlicingState\x12\x15\n\rcanonical_key\x18\x02 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x12\r\n\x05width\x18\x04 \x01(\x05\x12\x0e\n\x06height\x18\x05 \x01(\x05\x12\x15\n\rspan_start_ms\x18\x06 \x01(\x03\x12\x13\n\x0bspan_end_ms\x18\x07 \x01(\x03\x12\x0e\n\x06prompt\x18\x08 \x01(\t\x12\x10\n\x08keywords\x18\t \x01(\t\x12\x0c\n\x04name\x18\n \x01(\t\x12\x1a\n\x12live_material_name\x18\x0b \x01(\t\x12\x1c\n\x14speech_before_end_ms\x18\x0c \x01(\x03\x12\x1d\n\x15speech_after_start_ms\x18\r \x01(\x03\x12/\n\x04mode\x18\x0e \x01(\x0e\x32!.frontrow.asr.v1.VideoProjectMode\x12*\n\x08\x63ut_mode\x18\x0f \x01(\x0e\x32\x18.frontrow.asr.v1.CutMode\x12\x32\n\x0c\x64raft_format\x18\x10 \x01(\x0e\x32\x1c.frontrow.asr.v1.DraftFormat\x12\x12\n\ndraft_root\x18\x11 \x01(\t\x12\x14\n\x0c\x64raft_prefix\x18\x12 \x01(\t\x12\x11\n\tdraft_key\x18\x13 \x01(\t\"\xbc\x01\n\x0cSlicingBatch\x12.\n\nutterances\x18\x01 \x03(\x0b\x32\x1a.frontrow.asr.v1.Utterance\x12&\n\x06topics\x18\x02 \x03(\x0b\x32\x16.frontrow.asr.v1.Topic\x12.\n\nparagraphs\x18\x03 \x03(\x0b\x32\x1a.frontrow.asr.v1.Paragraph\x12$\n\x05\x63lips\x18\x04 \x03(\x0b\x32\x15.frontrow.asr.v1.Clip\"\x83\x01\n\x17GetSlicingInputResponse\x12\x30\n\x06header\x18\x01 \x01(\x0b\x32\x1e.frontrow.asr.v1.SlicingHeaderH\x00\x12.\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1d.frontrow.asr.v1.SlicingBatchH\x00\x42\x06\n\x04item\"\xc6\x01\n\x10SaveClipsRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x31\n\x05\x63lips\x18\x04 \x03(\x0b\x32\x15.frontrow.asr.v1.ClipB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xf4\x03\x12\x1f\n\x0c\x63lips_source\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\"\x13\n\x11SaveClipsResponse\"\xec\x01\n\x0bStoredDraft\x12\x1d\n\tmedia_key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x04\x12\x1b\n\nsize_bytes\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02 \x00\x12#\n\x04sha1\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{40}$\x12\x1d\n\tfile_name\x18\x04 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02\x12\x1c\n\x0b\x64uration_ms\x18\x05 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12?\n\nframe_rate\x18\x06 \x01(\tB+\xbaH(r&2$^[1-9][0-9]{0,5}(/[1-9][0-9]{0,5})?$\"\xca\x01\n\x10SaveDraftRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12!\n\x10\x65\x64iting_draft_id\x18\x02 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x1a\n\x07task_id\x18\x03 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x33\n\x05\x64raft\x18\x05 \x01(\x0b\x32\x1c.frontrow.asr.v1.StoredDraftB\x06\xbaH\x03\xc8\x01\x01\"\x13\n\x11SaveDraftResponse\"\xf5\x01\n\x12\x46\x61ilSlicingRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12-\n\x06reason\x18\x04 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[A-Z][A-Z0-9_]{0,63}$\x12\x1a\n\x07message\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x18\xa0\x8d\x06\x12\x11\n\tretryable\x18\x06 \x01(\x08\x12!\n\x10\x65\x64iting_draft_id\x18\x07 \x01(\tB\x07\xbaH\x04r\x02\x18@\"\x15\n\x13\x46\x61ilSlicingResponse*k\n\x0cSlicingState\x12\x1d\n\x19SLICING_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13SLICING_STATE_BEGUN\x10\x01\x12#\n\x1fSLICING_STATE_ALREADY_COMPLETED\x10\x02\x32\xfa\x02\n\x0eSlicingService\x12\x66\n\x0fGetSlicingInput\x12\'.frontrow.asr.v1.GetSlicingInputRequest\x1a(.frontrow.asr.v1.GetSlicingInputResponse0\x01\x12R\n\tSaveClips\x12!.frontrow.asr.v1.SaveClipsRequest\x1a\".frontrow.asr.v1.SaveClipsResponse\x12R\n\tSaveDraft\x12!.frontrow.asr.v1.SaveDraftRequest\x1a\".frontrow.asr.v1.SaveDraftResponse\x12X\n\x0b\x46\x61ilSlicing\x12#.frontrow.asr.v1.FailSlicingRequest\x1a$.frontrow.asr.v1.FailSlicingResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,6 +42,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSLICINGINPUTREQUEST'].fields_by_name['task_id']._serialized_options = b'\272H\006r\004\020\001\030@'
   _globals['_GETSLICINGINPUTREQUEST'].fields_by_name['task_version']._loaded_options = None
   _globals['_GETSLICINGINPUTREQUEST'].fields_by_name['task_version']._serialized_options = b'\272H\004\"\002(\001'
+  _globals['_GETSLICINGINPUTREQUEST'].fields_by_name['editing_draft_id']._loaded_options = None
+  _globals['_GETSLICINGINPUTREQUEST'].fields_by_name['editing_draft_id']._serialized_options = b'\272H\004r\002\030@'
   _globals['_SAVECLIPSREQUEST'].fields_by_name['video_project_id']._loaded_options = None
   _globals['_SAVECLIPSREQUEST'].fields_by_name['video_project_id']._serialized_options = b'\272H\006r\004\020\001\030@'
   _globals['_SAVECLIPSREQUEST'].fields_by_name['task_id']._loaded_options = None
@@ -50,6 +54,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SAVECLIPSREQUEST'].fields_by_name['clips']._serialized_options = b'\272H\010\222\001\005\010\001\020\364\003'
   _globals['_SAVECLIPSREQUEST'].fields_by_name['clips_source']._loaded_options = None
   _globals['_SAVECLIPSREQUEST'].fields_by_name['clips_source']._serialized_options = b'\272H\006r\004\020\001\030@'
+  _globals['_STOREDDRAFT'].fields_by_name['media_key']._loaded_options = None
+  _globals['_STOREDDRAFT'].fields_by_name['media_key']._serialized_options = b'\272H\007r\005\020\001\030\200\004'
+  _globals['_STOREDDRAFT'].fields_by_name['size_bytes']._loaded_options = None
+  _globals['_STOREDDRAFT'].fields_by_name['size_bytes']._serialized_options = b'\272H\004\"\002 \000'
+  _globals['_STOREDDRAFT'].fields_by_name['sha1']._loaded_options = None
+  _globals['_STOREDDRAFT'].fields_by_name['sha1']._serialized_options = b'\272H\022r\0202\016^[0-9a-f]{40}$'
+  _globals['_STOREDDRAFT'].fields_by_name['file_name']._loaded_options = None
+  _globals['_STOREDDRAFT'].fields_by_name['file_name']._serialized_options = b'\272H\007r\005\020\001\030\200\002'
+  _globals['_STOREDDRAFT'].fields_by_name['duration_ms']._loaded_options = None
+  _globals['_STOREDDRAFT'].fields_by_name['duration_ms']._serialized_options = b'\272H\004\"\002(\000'
+  _globals['_STOREDDRAFT'].fields_by_name['frame_rate']._loaded_options = None
+  _globals['_STOREDDRAFT'].fields_by_name['frame_rate']._serialized_options = b'\272H(r&2$^[1-9][0-9]{0,5}(/[1-9][0-9]{0,5})?$'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['video_project_id']._loaded_options = None
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['video_project_id']._serialized_options = b'\272H\006r\004\020\001\030@'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['editing_draft_id']._loaded_options = None
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['editing_draft_id']._serialized_options = b'\272H\004r\002\030@'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['task_id']._loaded_options = None
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['task_id']._serialized_options = b'\272H\006r\004\020\001\030@'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['task_version']._loaded_options = None
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['task_version']._serialized_options = b'\272H\004\"\002(\001'
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['draft']._loaded_options = None
+  _globals['_SAVEDRAFTREQUEST'].fields_by_name['draft']._serialized_options = b'\272H\003\310\001\001'
   _globals['_FAILSLICINGREQUEST'].fields_by_name['video_project_id']._loaded_options = None
   _globals['_FAILSLICINGREQUEST'].fields_by_name['video_project_id']._serialized_options = b'\272H\006r\004\020\001\030@'
   _globals['_FAILSLICINGREQUEST'].fields_by_name['task_id']._loaded_options = None
@@ -60,24 +86,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FAILSLICINGREQUEST'].fields_by_name['reason']._serialized_options = b'\272H\032r\0302\026^[A-Z][A-Z0-9_]{0,63}$'
   _globals['_FAILSLICINGREQUEST'].fields_by_name['message']._loaded_options = None
   _globals['_FAILSLICINGREQUEST'].fields_by_name['message']._serialized_options = b'\272H\006r\004\030\240\215\006'
-  _globals['_SLICINGSTATE']._serialized_start=1336
-  _globals['_SLICINGSTATE']._serialized_end=1443
-  _globals['_GETSLICINGINPUTREQUEST']._serialized_start=149
-  _globals['_GETSLICINGINPUTREQUEST']._serialized_end=269
-  _globals['_SLICINGHEADER']._serialized_start=272
-  _globals['_SLICINGHEADER']._serialized_end=589
-  _globals['_SLICINGBATCH']._serialized_start=592
-  _globals['_SLICINGBATCH']._serialized_end=742
-  _globals['_GETSLICINGINPUTRESPONSE']._serialized_start=745
-  _globals['_GETSLICINGINPUTRESPONSE']._serialized_end=876
-  _globals['_SAVECLIPSREQUEST']._serialized_start=879
-  _globals['_SAVECLIPSREQUEST']._serialized_end=1077
-  _globals['_SAVECLIPSRESPONSE']._serialized_start=1079
-  _globals['_SAVECLIPSRESPONSE']._serialized_end=1098
-  _globals['_FAILSLICINGREQUEST']._serialized_start=1101
-  _globals['_FAILSLICINGREQUEST']._serialized_end=1311
-  _globals['_FAILSLICINGRESPONSE']._serialized_start=1313
-  _globals['_FAILSLICINGRESPONSE']._serialized_end=1334
-  _globals['_SLICINGSERVICE']._serialized_start=1446
-  _globals['_SLICINGSERVICE']._serialized_end=1740
+  _globals['_FAILSLICINGREQUEST'].fields_by_name['editing_draft_id']._loaded_options = None
+  _globals['_FAILSLICINGREQUEST'].fields_by_name['editing_draft_id']._serialized_options = b'\272H\004r\002\030@'
+  _globals['_SLICINGSTATE']._serialized_start=2190
+  _globals['_SLICINGSTATE']._serialized_end=2297
+  _globals['_GETSLICINGINPUTREQUEST']._serialized_start=224
+  _globals['_GETSLICINGINPUTREQUEST']._serialized_end=379
+  _globals['_SLICINGHEADER']._serialized_start=382
+  _globals['_SLICINGHEADER']._serialized_end=905
+  _globals['_SLICINGBATCH']._serialized_start=908
+  _globals['_SLICINGBATCH']._serialized_end=1096
+  _globals['_GETSLICINGINPUTRESPONSE']._serialized_start=1099
+  _globals['_GETSLICINGINPUTRESPONSE']._serialized_end=1230
+  _globals['_SAVECLIPSREQUEST']._serialized_start=1233
+  _globals['_SAVECLIPSREQUEST']._serialized_end=1431
+  _globals['_SAVECLIPSRESPONSE']._serialized_start=1433
+  _globals['_SAVECLIPSRESPONSE']._serialized_end=1452
+  _globals['_STOREDDRAFT']._serialized_start=1455
+  _globals['_STOREDDRAFT']._serialized_end=1691
+  _globals['_SAVEDRAFTREQUEST']._serialized_start=1694
+  _globals['_SAVEDRAFTREQUEST']._serialized_end=1896
+  _globals['_SAVEDRAFTRESPONSE']._serialized_start=1898
+  _globals['_SAVEDRAFTRESPONSE']._serialized_end=1917
+  _globals['_FAILSLICINGREQUEST']._serialized_start=1920
+  _globals['_FAILSLICINGREQUEST']._serialized_end=2165
+  _globals['_FAILSLICINGRESPONSE']._serialized_start=2167
+  _globals['_FAILSLICINGRESPONSE']._serialized_end=2188
+  _globals['_SLICINGSERVICE']._serialized_start=2300
+  _globals['_SLICINGSERVICE']._serialized_end=2678
 # @@protoc_insertion_point(module_scope)

@@ -5,7 +5,9 @@ isort:skip_file
 
 from collections import abc as abc
 from frontrow.asr.v1 import clip_pb2 as clip_pb2
+from frontrow.asr.v1 import editing_draft_pb2 as editing_draft_pb2
 from frontrow.asr.v1 import transcript_pb2 as transcript_pb2
+from frontrow.asr.v1 import video_project_pb2 as video_project_pb2
 from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
 from google.protobuf.internal import containers as containers
@@ -32,7 +34,7 @@ class _SlicingStateEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_SlicingSt
     SLICING_STATE_BEGUN: _SlicingState.ValueType  # 1
     """The run is on."""
     SLICING_STATE_ALREADY_COMPLETED: _SlicingState.ValueType  # 2
-    """This task has already given its clips: finish the task and do nothing else."""
+    """This task has already given its result: finish the task and do nothing else but to store the draft's address."""
 
 class SlicingState(_SlicingState, metaclass=_SlicingStateEnumTypeWrapper):
     """What a slicing begin found."""
@@ -42,7 +44,7 @@ SLICING_STATE_UNSPECIFIED: SlicingState.ValueType  # 0
 SLICING_STATE_BEGUN: SlicingState.ValueType  # 1
 """The run is on."""
 SLICING_STATE_ALREADY_COMPLETED: SlicingState.ValueType  # 2
-"""This task has already given its clips: finish the task and do nothing else."""
+"""This task has already given its result: finish the task and do nothing else but to store the draft's address."""
 
 @typing.final
 class GetSlicingInputRequest(message.Message):
@@ -53,22 +55,26 @@ class GetSlicingInputRequest(message.Message):
     VIDEO_PROJECT_ID_FIELD_NUMBER: builtins.int
     TASK_ID_FIELD_NUMBER: builtins.int
     TASK_VERSION_FIELD_NUMBER: builtins.int
+    EDITING_DRAFT_ID_FIELD_NUMBER: builtins.int
     video_project_id: builtins.str
     """The project, from the task's payload."""
     task_id: builtins.str
     """The task as claimed."""
     task_version: builtins.int
     """The task's version as claimed, at least 1."""
+    editing_draft_id: builtins.str
+    """The draft that a task of type `draft` works on; empty: the run works on the project itself."""
     def __init__(
         self,
         *,
         video_project_id: builtins.str = ...,
         task_id: builtins.str = ...,
         task_version: builtins.int = ...,
+        editing_draft_id: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["task_id", b"task_id", "task_version", b"task_version", "video_project_id", b"video_project_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["editing_draft_id", b"editing_draft_id", "task_id", b"task_id", "task_version", b"task_version", "video_project_id", b"video_project_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -91,6 +97,12 @@ class SlicingHeader(message.Message):
     LIVE_MATERIAL_NAME_FIELD_NUMBER: builtins.int
     SPEECH_BEFORE_END_MS_FIELD_NUMBER: builtins.int
     SPEECH_AFTER_START_MS_FIELD_NUMBER: builtins.int
+    MODE_FIELD_NUMBER: builtins.int
+    CUT_MODE_FIELD_NUMBER: builtins.int
+    DRAFT_FORMAT_FIELD_NUMBER: builtins.int
+    DRAFT_ROOT_FIELD_NUMBER: builtins.int
+    DRAFT_PREFIX_FIELD_NUMBER: builtins.int
+    DRAFT_KEY_FIELD_NUMBER: builtins.int
     state: SlicingState.ValueType
     """What the begin found."""
     canonical_key: builtins.str
@@ -117,6 +129,18 @@ class SlicingHeader(message.Message):
     """End of the last utterance before the selection, in milliseconds; 0: there is none."""
     speech_after_start_ms: builtins.int
     """Start of the first utterance after the selection, in milliseconds; 0: there is none."""
+    mode: video_project_pb2.VideoProjectMode.ValueType
+    """What the run does, for a run on a project."""
+    cut_mode: video_project_pb2.CutMode.ValueType
+    """How clips are cut."""
+    draft_format: editing_draft_pb2.DraftFormat.ValueType
+    """What the run's draft is written as; unspecified when it makes none."""
+    draft_root: builtins.str
+    """The folder of drafts on the editor's machine; see CreateEditingDraftRequest.draft_root."""
+    draft_prefix: builtins.str
+    """Folder of objects that the run's draft is stored in, ends with `/`; empty when it makes none."""
+    draft_key: builtins.str
+    """Object key of the draft when the state is ALREADY_COMPLETED and there is one."""
     def __init__(
         self,
         *,
@@ -133,10 +157,16 @@ class SlicingHeader(message.Message):
         live_material_name: builtins.str = ...,
         speech_before_end_ms: builtins.int = ...,
         speech_after_start_ms: builtins.int = ...,
+        mode: video_project_pb2.VideoProjectMode.ValueType = ...,
+        cut_mode: video_project_pb2.CutMode.ValueType = ...,
+        draft_format: editing_draft_pb2.DraftFormat.ValueType = ...,
+        draft_root: builtins.str = ...,
+        draft_prefix: builtins.str = ...,
+        draft_key: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["canonical_key", b"canonical_key", "duration_ms", b"duration_ms", "height", b"height", "keywords", b"keywords", "live_material_name", b"live_material_name", "name", b"name", "prompt", b"prompt", "span_end_ms", b"span_end_ms", "span_start_ms", b"span_start_ms", "speech_after_start_ms", b"speech_after_start_ms", "speech_before_end_ms", b"speech_before_end_ms", "state", b"state", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["canonical_key", b"canonical_key", "cut_mode", b"cut_mode", "draft_format", b"draft_format", "draft_key", b"draft_key", "draft_prefix", b"draft_prefix", "draft_root", b"draft_root", "duration_ms", b"duration_ms", "height", b"height", "keywords", b"keywords", "live_material_name", b"live_material_name", "mode", b"mode", "name", b"name", "prompt", b"prompt", "span_end_ms", b"span_end_ms", "span_start_ms", b"span_start_ms", "speech_after_start_ms", b"speech_after_start_ms", "speech_before_end_ms", b"speech_before_end_ms", "state", b"state", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -149,6 +179,7 @@ class SlicingBatch(message.Message):
     UTTERANCES_FIELD_NUMBER: builtins.int
     TOPICS_FIELD_NUMBER: builtins.int
     PARAGRAPHS_FIELD_NUMBER: builtins.int
+    CLIPS_FIELD_NUMBER: builtins.int
     @builtins.property
     def utterances(self) -> containers.RepeatedCompositeFieldContainer[transcript_pb2.Utterance]:
         """Utterances that touch the selection, in order."""
@@ -161,16 +192,21 @@ class SlicingBatch(message.Message):
     def paragraphs(self) -> containers.RepeatedCompositeFieldContainer[transcript_pb2.Paragraph]:
         """Paragraphs that touch the selection, in order; all words of a keyword group must be in one of them."""
 
+    @builtins.property
+    def clips(self) -> containers.RepeatedCompositeFieldContainer[clip_pb2.Clip]:
+        """Clips that are saved already, in the order in which the draft has them; none before the first SaveClips."""
+
     def __init__(
         self,
         *,
         utterances: abc.Iterable[transcript_pb2.Utterance] | None = ...,
         topics: abc.Iterable[transcript_pb2.Topic] | None = ...,
         paragraphs: abc.Iterable[transcript_pb2.Paragraph] | None = ...,
+        clips: abc.Iterable[clip_pb2.Clip] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["paragraphs", b"paragraphs", "topics", b"topics", "utterances", b"utterances"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["clips", b"clips", "paragraphs", b"paragraphs", "topics", b"topics", "utterances", b"utterances"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -258,6 +294,99 @@ class SaveClipsResponse(message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 @typing.final
+class StoredDraft(message.Message):
+    """A draft as the worker has stored it."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    MEDIA_KEY_FIELD_NUMBER: builtins.int
+    SIZE_BYTES_FIELD_NUMBER: builtins.int
+    SHA1_FIELD_NUMBER: builtins.int
+    FILE_NAME_FIELD_NUMBER: builtins.int
+    DURATION_MS_FIELD_NUMBER: builtins.int
+    FRAME_RATE_FIELD_NUMBER: builtins.int
+    media_key: builtins.str
+    """Object key, below the `draft_prefix` of the begin."""
+    size_bytes: builtins.int
+    """Size of the zip in bytes."""
+    sha1: builtins.str
+    """SHA-1 of the zip, 40 hex digits."""
+    file_name: builtins.str
+    """A name to save it under."""
+    duration_ms: builtins.int
+    """Length of the timeline in milliseconds."""
+    frame_rate: builtins.str
+    """Frames a second of the timeline as a fraction, such as `30000/1001`."""
+    def __init__(
+        self,
+        *,
+        media_key: builtins.str = ...,
+        size_bytes: builtins.int = ...,
+        sha1: builtins.str = ...,
+        file_name: builtins.str = ...,
+        duration_ms: builtins.int = ...,
+        frame_rate: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["duration_ms", b"duration_ms", "file_name", b"file_name", "frame_rate", b"frame_rate", "media_key", b"media_key", "sha1", b"sha1", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class SaveDraftRequest(message.Message):
+    """Request of SaveDraft."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    VIDEO_PROJECT_ID_FIELD_NUMBER: builtins.int
+    EDITING_DRAFT_ID_FIELD_NUMBER: builtins.int
+    TASK_ID_FIELD_NUMBER: builtins.int
+    TASK_VERSION_FIELD_NUMBER: builtins.int
+    DRAFT_FIELD_NUMBER: builtins.int
+    video_project_id: builtins.str
+    """The project."""
+    editing_draft_id: builtins.str
+    """The draft that the run works on; empty: the project's own, of AI_SLICE_DRAFT."""
+    task_id: builtins.str
+    """The task as claimed."""
+    task_version: builtins.int
+    """The task's version as claimed."""
+    @builtins.property
+    def draft(self) -> StoredDraft:
+        """The draft."""
+
+    def __init__(
+        self,
+        *,
+        video_project_id: builtins.str = ...,
+        editing_draft_id: builtins.str = ...,
+        task_id: builtins.str = ...,
+        task_version: builtins.int = ...,
+        draft: StoredDraft | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["draft", b"draft"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["draft", b"draft", "editing_draft_id", b"editing_draft_id", "task_id", b"task_id", "task_version", b"task_version", "video_project_id", b"video_project_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class SaveDraftResponse(message.Message):
+    """Response of SaveDraft."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
 class FailSlicingRequest(message.Message):
     """Request of FailSlicing."""
 
@@ -269,6 +398,7 @@ class FailSlicingRequest(message.Message):
     REASON_FIELD_NUMBER: builtins.int
     MESSAGE_FIELD_NUMBER: builtins.int
     RETRYABLE_FIELD_NUMBER: builtins.int
+    EDITING_DRAFT_ID_FIELD_NUMBER: builtins.int
     video_project_id: builtins.str
     """The project."""
     task_id: builtins.str
@@ -281,8 +411,10 @@ class FailSlicingRequest(message.Message):
     """What went wrong, for a person; cut to 4,000 characters."""
     retryable: builtins.bool
     """True when the task will be finished as failed and retryable: the error is noted, the state stays. Default: the
-    project is failed now.
+    project (or draft) is failed now.
     """
+    editing_draft_id: builtins.str
+    """The draft that the run works on; empty: the project itself."""
     def __init__(
         self,
         *,
@@ -292,10 +424,11 @@ class FailSlicingRequest(message.Message):
         reason: builtins.str = ...,
         message: builtins.str = ...,
         retryable: builtins.bool = ...,
+        editing_draft_id: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["message", b"message", "reason", b"reason", "retryable", b"retryable", "task_id", b"task_id", "task_version", b"task_version", "video_project_id", b"video_project_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["editing_draft_id", b"editing_draft_id", "message", b"message", "reason", b"reason", "retryable", b"retryable", "task_id", b"task_id", "task_version", b"task_version", "video_project_id", b"video_project_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,7 +27,8 @@ if _version_not_supported:
 
 class SlicingServiceStub:
     """What the slicing worker calls during a run. Fenced by task and version: a write takes effect only for the version
-    that the begin has seen.
+    that the begin has seen. A run works on a project, or, with an `editing_draft_id`, on a draft of one; each is begun
+    and fenced alone.
     """
 
     def __init__(self, channel):
@@ -46,6 +47,11 @@ class SlicingServiceStub:
                 request_serializer=frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveClipsRequest.SerializeToString,
                 response_deserializer=frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveClipsResponse.FromString,
                 _registered_method=True)
+        self.SaveDraft = channel.unary_unary(
+                '/frontrow.asr.v1.SlicingService/SaveDraft',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveDraftRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveDraftResponse.FromString,
+                _registered_method=True)
         self.FailSlicing = channel.unary_unary(
                 '/frontrow.asr.v1.SlicingService/FailSlicing',
                 request_serializer=frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.FailSlicingRequest.SerializeToString,
@@ -55,22 +61,33 @@ class SlicingServiceStub:
 
 class SlicingServiceServicer:
     """What the slicing worker calls during a run. Fenced by task and version: a write takes effect only for the version
-    that the begin has seen.
+    that the begin has seen. A run works on a project, or, with an `editing_draft_id`, on a draft of one; each is begun
+    and fenced alone.
     """
 
     def GetSlicingInput(self, request, context):
-        """Begin a run and read what it works on: header, then utterances, topics and
-        paragraphs of the selection. Takes effect when the
-        task is the project's current one and the version is newer than any seen; the same call again returns the same.
-        Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+        """Begin a run and read what it works on: header, then utterances, topics and paragraphs of the selection, and the
+        clips that are saved already. Takes effect when the task is the current one and the version is newer than any
+        seen; the same call again returns the same. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND;
+        FAILED_PRECONDITION/SUPERSEDED, ASR_NOT_COMPLETED; ABORTED/LEASE_LOST.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SaveClips(self, request, context):
-        """Store the clips, replacing all of the project's, and complete the project, in one transaction. Repeatable. Errors:
-        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+        """Store the clips, replacing all of the project's, and, unless a draft of them is still to come (AI_SLICE_DRAFT),
+        complete the project, in one transaction. Repeatable. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND;
+        FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SaveDraft(self, request, context):
+        """Store the draft, replacing one before, and complete what the run works on: the draft that was asked for alone, or
+        the project of AI_SLICE_DRAFT. Repeatable. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND;
+        FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -78,7 +95,7 @@ class SlicingServiceServicer:
 
     def FailSlicing(self, request, context):
         """Store a failure with its reason. A retryable one leaves the state to the task. Repeatable. Errors:
-        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -97,6 +114,11 @@ def add_SlicingServiceServicer_to_server(servicer, server):
                     request_deserializer=frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveClipsRequest.FromString,
                     response_serializer=frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveClipsResponse.SerializeToString,
             ),
+            'SaveDraft': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveDraft,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveDraftRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveDraftResponse.SerializeToString,
+            ),
             'FailSlicing': grpc.unary_unary_rpc_method_handler(
                     servicer.FailSlicing,
                     request_deserializer=frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.FailSlicingRequest.FromString,
@@ -112,7 +134,8 @@ def add_SlicingServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class SlicingService:
     """What the slicing worker calls during a run. Fenced by task and version: a write takes effect only for the version
-    that the begin has seen.
+    that the begin has seen. A run works on a project, or, with an `editing_draft_id`, on a draft of one; each is begun
+    and fenced alone.
     """
 
     @staticmethod
@@ -159,6 +182,33 @@ class SlicingService:
             '/frontrow.asr.v1.SlicingService/SaveClips',
             frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveClipsRequest.SerializeToString,
             frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveClipsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveDraft(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.asr.v1.SlicingService/SaveDraft',
+            frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveDraftRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_slicing__service__pb2.SaveDraftResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -28,7 +28,8 @@ GRPC_VERSION: str
 
 class SlicingServiceStub:
     """What the slicing worker calls during a run. Fenced by task and version: a write takes effect only for the version
-    that the begin has seen.
+    that the begin has seen. A run works on a project, or, with an `editing_draft_id`, on a draft of one; each is begun
+    and fenced alone.
     """
 
     @typing.overload
@@ -36,45 +37,59 @@ class SlicingServiceStub:
     @typing.overload
     def __new__(cls, channel: aio.Channel) -> SlicingServiceAsyncStub: ...
     GetSlicingInput: grpc.UnaryStreamMultiCallable[slicing_service_pb2.GetSlicingInputRequest, slicing_service_pb2.GetSlicingInputResponse]
-    """Begin a run and read what it works on: header, then utterances, topics and
-    paragraphs of the selection. Takes effect when the
-    task is the project's current one and the version is newer than any seen; the same call again returns the same.
-    Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+    """Begin a run and read what it works on: header, then utterances, topics and paragraphs of the selection, and the
+    clips that are saved already. Takes effect when the task is the current one and the version is newer than any
+    seen; the same call again returns the same. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND;
+    FAILED_PRECONDITION/SUPERSEDED, ASR_NOT_COMPLETED; ABORTED/LEASE_LOST.
     """
     SaveClips: grpc.UnaryUnaryMultiCallable[slicing_service_pb2.SaveClipsRequest, slicing_service_pb2.SaveClipsResponse]
-    """Store the clips, replacing all of the project's, and complete the project, in one transaction. Repeatable. Errors:
-    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+    """Store the clips, replacing all of the project's, and, unless a draft of them is still to come (AI_SLICE_DRAFT),
+    complete the project, in one transaction. Repeatable. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND;
+    FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+    """
+    SaveDraft: grpc.UnaryUnaryMultiCallable[slicing_service_pb2.SaveDraftRequest, slicing_service_pb2.SaveDraftResponse]
+    """Store the draft, replacing one before, and complete what the run works on: the draft that was asked for alone, or
+    the project of AI_SLICE_DRAFT. Repeatable. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND;
+    FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
     """
     FailSlicing: grpc.UnaryUnaryMultiCallable[slicing_service_pb2.FailSlicingRequest, slicing_service_pb2.FailSlicingResponse]
     """Store a failure with its reason. A retryable one leaves the state to the task. Repeatable. Errors:
-    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
     """
 
 @typing.type_check_only
 class SlicingServiceAsyncStub(SlicingServiceStub):
     """What the slicing worker calls during a run. Fenced by task and version: a write takes effect only for the version
-    that the begin has seen.
+    that the begin has seen. A run works on a project, or, with an `editing_draft_id`, on a draft of one; each is begun
+    and fenced alone.
     """
 
     def __init__(self, channel: aio.Channel) -> None: ...
     GetSlicingInput: aio.UnaryStreamMultiCallable[slicing_service_pb2.GetSlicingInputRequest, slicing_service_pb2.GetSlicingInputResponse]  # type: ignore[assignment]
-    """Begin a run and read what it works on: header, then utterances, topics and
-    paragraphs of the selection. Takes effect when the
-    task is the project's current one and the version is newer than any seen; the same call again returns the same.
-    Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+    """Begin a run and read what it works on: header, then utterances, topics and paragraphs of the selection, and the
+    clips that are saved already. Takes effect when the task is the current one and the version is newer than any
+    seen; the same call again returns the same. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND;
+    FAILED_PRECONDITION/SUPERSEDED, ASR_NOT_COMPLETED; ABORTED/LEASE_LOST.
     """
     SaveClips: aio.UnaryUnaryMultiCallable[slicing_service_pb2.SaveClipsRequest, slicing_service_pb2.SaveClipsResponse]  # type: ignore[assignment]
-    """Store the clips, replacing all of the project's, and complete the project, in one transaction. Repeatable. Errors:
-    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+    """Store the clips, replacing all of the project's, and, unless a draft of them is still to come (AI_SLICE_DRAFT),
+    complete the project, in one transaction. Repeatable. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND;
+    FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+    """
+    SaveDraft: aio.UnaryUnaryMultiCallable[slicing_service_pb2.SaveDraftRequest, slicing_service_pb2.SaveDraftResponse]  # type: ignore[assignment]
+    """Store the draft, replacing one before, and complete what the run works on: the draft that was asked for alone, or
+    the project of AI_SLICE_DRAFT. Repeatable. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND;
+    FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
     """
     FailSlicing: aio.UnaryUnaryMultiCallable[slicing_service_pb2.FailSlicingRequest, slicing_service_pb2.FailSlicingResponse]  # type: ignore[assignment]
     """Store a failure with its reason. A retryable one leaves the state to the task. Repeatable. Errors:
-    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
     """
 
 class SlicingServiceServicer(metaclass=abc_1.ABCMeta):
     """What the slicing worker calls during a run. Fenced by task and version: a write takes effect only for the version
-    that the begin has seen.
+    that the begin has seen. A run works on a project, or, with an `editing_draft_id`, on a draft of one; each is begun
+    and fenced alone.
     """
 
     @abc_1.abstractmethod
@@ -83,10 +98,10 @@ class SlicingServiceServicer(metaclass=abc_1.ABCMeta):
         request: slicing_service_pb2.GetSlicingInputRequest,
         context: _ServicerContext,
     ) -> typing.Union[abc.Iterator[slicing_service_pb2.GetSlicingInputResponse], abc.AsyncIterator[slicing_service_pb2.GetSlicingInputResponse]]:
-        """Begin a run and read what it works on: header, then utterances, topics and
-        paragraphs of the selection. Takes effect when the
-        task is the project's current one and the version is newer than any seen; the same call again returns the same.
-        Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+        """Begin a run and read what it works on: header, then utterances, topics and paragraphs of the selection, and the
+        clips that are saved already. Takes effect when the task is the current one and the version is newer than any
+        seen; the same call again returns the same. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND;
+        FAILED_PRECONDITION/SUPERSEDED, ASR_NOT_COMPLETED; ABORTED/LEASE_LOST.
         """
 
     @abc_1.abstractmethod
@@ -95,8 +110,20 @@ class SlicingServiceServicer(metaclass=abc_1.ABCMeta):
         request: slicing_service_pb2.SaveClipsRequest,
         context: _ServicerContext,
     ) -> typing.Union[slicing_service_pb2.SaveClipsResponse, abc.Awaitable[slicing_service_pb2.SaveClipsResponse]]:
-        """Store the clips, replacing all of the project's, and complete the project, in one transaction. Repeatable. Errors:
-        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+        """Store the clips, replacing all of the project's, and, unless a draft of them is still to come (AI_SLICE_DRAFT),
+        complete the project, in one transaction. Repeatable. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND;
+        FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+        """
+
+    @abc_1.abstractmethod
+    def SaveDraft(
+        self,
+        request: slicing_service_pb2.SaveDraftRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[slicing_service_pb2.SaveDraftResponse, abc.Awaitable[slicing_service_pb2.SaveDraftResponse]]:
+        """Store the draft, replacing one before, and complete what the run works on: the draft that was asked for alone, or
+        the project of AI_SLICE_DRAFT. Repeatable. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND;
+        FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
         """
 
     @abc_1.abstractmethod
@@ -106,7 +133,7 @@ class SlicingServiceServicer(metaclass=abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[slicing_service_pb2.FailSlicingResponse, abc.Awaitable[slicing_service_pb2.FailSlicingResponse]]:
         """Store a failure with its reason. A retryable one leaves the state to the task. Repeatable. Errors:
-        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
+        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, EDITING_DRAFT_NOT_FOUND; FAILED_PRECONDITION/SUPERSEDED; ABORTED/LEASE_LOST.
         """
 
 def add_SlicingServiceServicer_to_server(servicer: SlicingServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...

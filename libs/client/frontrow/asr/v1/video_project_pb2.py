@@ -22,20 +22,23 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from frontrow.asr.v1 import editing_draft_pb2 as frontrow_dot_asr_dot_v1_dot_editing__draft__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#frontrow/asr/v1/video_project.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x95\x04\n\x0cVideoProject\x12\n\n\x02id\x18\x01 \x01(\t\x12\x18\n\x10live_material_id\x18\x02 \x01(\t\x12\x1a\n\x12live_material_name\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x15\n\rspan_start_ms\x18\x05 \x01(\x03\x12\x13\n\x0bspan_end_ms\x18\x06 \x01(\x03\x12\x0e\n\x06prompt\x18\x07 \x01(\t\x12\x10\n\x08keywords\x18\x08 \x01(\t\x12/\n\x04mode\x18\t \x01(\x0e\x32!.frontrow.asr.v1.VideoProjectMode\x12\x33\n\x06status\x18\n \x01(\x0e\x32#.frontrow.asr.v1.VideoProjectStatus\x12\x15\n\rslice_task_id\x18\x0b \x01(\t\x12\x14\n\x0c\x65rror_reason\x18\x0c \x01(\t\x12\x15\n\rerror_message\x18\r \x01(\t\x12\x12\n\nclip_count\x18\x0e \x01(\x05\x12\x14\n\x0c\x63lips_source\x18\x0f \x01(\t\x12/\n\x0b\x63reate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rcomplete_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*W\n\x10VideoProjectMode\x12\"\n\x1eVIDEO_PROJECT_MODE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bVIDEO_PROJECT_MODE_AI_SLICE\x10\x01*\xc6\x01\n\x12VideoProjectStatus\x12$\n VIDEO_PROJECT_STATUS_UNSPECIFIED\x10\x00\x12 \n\x1cVIDEO_PROJECT_STATUS_PENDING\x10\x01\x12#\n\x1fVIDEO_PROJECT_STATUS_PROCESSING\x10\x02\x12\"\n\x1eVIDEO_PROJECT_STATUS_COMPLETED\x10\x03\x12\x1f\n\x1bVIDEO_PROJECT_STATUS_FAILED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#frontrow/asr/v1/video_project.proto\x12\x0f\x66rontrow.asr.v1\x1a#frontrow/asr/v1/editing_draft.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa3\x05\n\x0cVideoProject\x12\n\n\x02id\x18\x01 \x01(\t\x12\x18\n\x10live_material_id\x18\x02 \x01(\t\x12\x1a\n\x12live_material_name\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x15\n\rspan_start_ms\x18\x05 \x01(\x03\x12\x13\n\x0bspan_end_ms\x18\x06 \x01(\x03\x12\x0e\n\x06prompt\x18\x07 \x01(\t\x12\x10\n\x08keywords\x18\x08 \x01(\t\x12/\n\x04mode\x18\t \x01(\x0e\x32!.frontrow.asr.v1.VideoProjectMode\x12\x33\n\x06status\x18\n \x01(\x0e\x32#.frontrow.asr.v1.VideoProjectStatus\x12\x15\n\rslice_task_id\x18\x0b \x01(\t\x12\x14\n\x0c\x65rror_reason\x18\x0c \x01(\t\x12\x15\n\rerror_message\x18\r \x01(\t\x12\x12\n\nclip_count\x18\x0e \x01(\x05\x12\x14\n\x0c\x63lips_source\x18\x0f \x01(\t\x12/\n\x0b\x63reate_time\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x11 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x31\n\rcomplete_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0c\x64raft_format\x18\x13 \x01(\x0e\x32\x1c.frontrow.asr.v1.DraftFormat\x12\x12\n\ndraft_root\x18\x14 \x01(\t\x12*\n\x08\x63ut_mode\x18\x15 \x01(\x0e\x32\x18.frontrow.asr.v1.CutMode\x12\x18\n\x10\x65\x64iting_draft_id\x18\x16 \x01(\t*~\n\x10VideoProjectMode\x12\"\n\x1eVIDEO_PROJECT_MODE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bVIDEO_PROJECT_MODE_AI_SLICE\x10\x01\x12%\n!VIDEO_PROJECT_MODE_AI_SLICE_DRAFT\x10\x02*J\n\x07\x43utMode\x12\x18\n\x14\x43UT_MODE_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x43UT_MODE_EXACT\x10\x01\x12\x11\n\rCUT_MODE_FAST\x10\x02*\xc6\x01\n\x12VideoProjectStatus\x12$\n VIDEO_PROJECT_STATUS_UNSPECIFIED\x10\x00\x12 \n\x1cVIDEO_PROJECT_STATUS_PENDING\x10\x01\x12#\n\x1fVIDEO_PROJECT_STATUS_PROCESSING\x10\x02\x12\"\n\x1eVIDEO_PROJECT_STATUS_COMPLETED\x10\x03\x12\x1f\n\x1bVIDEO_PROJECT_STATUS_FAILED\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'frontrow.asr.v1.video_project_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_VIDEOPROJECTMODE']._serialized_start=625
-  _globals['_VIDEOPROJECTMODE']._serialized_end=712
-  _globals['_VIDEOPROJECTSTATUS']._serialized_start=715
-  _globals['_VIDEOPROJECTSTATUS']._serialized_end=913
-  _globals['_VIDEOPROJECT']._serialized_start=90
-  _globals['_VIDEOPROJECT']._serialized_end=623
+  _globals['_VIDEOPROJECTMODE']._serialized_start=804
+  _globals['_VIDEOPROJECTMODE']._serialized_end=930
+  _globals['_CUTMODE']._serialized_start=932
+  _globals['_CUTMODE']._serialized_end=1006
+  _globals['_VIDEOPROJECTSTATUS']._serialized_start=1009
+  _globals['_VIDEOPROJECTSTATUS']._serialized_end=1207
+  _globals['_VIDEOPROJECT']._serialized_start=127
+  _globals['_VIDEOPROJECT']._serialized_end=802
 # @@protoc_insertion_point(module_scope)

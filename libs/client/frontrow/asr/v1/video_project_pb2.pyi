@@ -3,6 +3,7 @@
 isort:skip_file
 """
 
+from frontrow.asr.v1 import editing_draft_pb2 as editing_draft_pb2
 from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
@@ -28,6 +29,8 @@ class _VideoProjectModeEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_Video
     """Taken as AI_SLICE in a request; never sent."""
     VIDEO_PROJECT_MODE_AI_SLICE: _VideoProjectMode.ValueType  # 1
     """Choose and cut clips."""
+    VIDEO_PROJECT_MODE_AI_SLICE_DRAFT: _VideoProjectMode.ValueType  # 2
+    """Choose and cut clips, then make an editing draft of them, in one task."""
 
 class VideoProjectMode(_VideoProjectMode, metaclass=_VideoProjectModeEnumTypeWrapper):
     """What a video project's task does."""
@@ -36,6 +39,35 @@ VIDEO_PROJECT_MODE_UNSPECIFIED: VideoProjectMode.ValueType  # 0
 """Taken as AI_SLICE in a request; never sent."""
 VIDEO_PROJECT_MODE_AI_SLICE: VideoProjectMode.ValueType  # 1
 """Choose and cut clips."""
+VIDEO_PROJECT_MODE_AI_SLICE_DRAFT: VideoProjectMode.ValueType  # 2
+"""Choose and cut clips, then make an editing draft of them, in one task."""
+
+class _CutMode:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CutModeEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_CutMode.ValueType], builtins.type):
+    DESCRIPTOR: descriptor.EnumDescriptor
+    CUT_MODE_UNSPECIFIED: _CutMode.ValueType  # 0
+    """Taken as EXACT in a request; never sent."""
+    CUT_MODE_EXACT: _CutMode.ValueType  # 1
+    """To the frame; frames at the edges are encoded again, the others are copied where that can be done."""
+    CUT_MODE_FAST: _CutMode.ValueType  # 2
+    """Nothing is encoded: a clip begins with the key frame before its start, up to a group of frames early. Its
+    `start_ms` says where it really begins.
+    """
+
+class CutMode(_CutMode, metaclass=_CutModeEnumTypeWrapper):
+    """How clips are cut out of the recording."""
+
+CUT_MODE_UNSPECIFIED: CutMode.ValueType  # 0
+"""Taken as EXACT in a request; never sent."""
+CUT_MODE_EXACT: CutMode.ValueType  # 1
+"""To the frame; frames at the edges are encoded again, the others are copied where that can be done."""
+CUT_MODE_FAST: CutMode.ValueType  # 2
+"""Nothing is encoded: a clip begins with the key frame before its start, up to a group of frames early. Its
+`start_ms` says where it really begins.
+"""
 
 class _VideoProjectStatus:
     ValueType = typing.NewType("ValueType", builtins.int)
@@ -92,6 +124,10 @@ class VideoProject(message.Message):
     CREATE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     COMPLETE_TIME_FIELD_NUMBER: builtins.int
+    DRAFT_FORMAT_FIELD_NUMBER: builtins.int
+    DRAFT_ROOT_FIELD_NUMBER: builtins.int
+    CUT_MODE_FIELD_NUMBER: builtins.int
+    EDITING_DRAFT_ID_FIELD_NUMBER: builtins.int
     id: builtins.str
     """UUIDv7, set by the server."""
     live_material_id: builtins.str
@@ -113,7 +149,7 @@ class VideoProject(message.Message):
     status: VideoProjectStatus.ValueType
     """State of the project."""
     slice_task_id: builtins.str
-    """The current task of type `ai_slice`."""
+    """The current task, of type `ai_slice` or `ai_slice_draft`."""
     error_reason: builtins.str
     """Stable reason of a failure (`NO_MATCH`, `CANCELLED` ...); empty when there is none."""
     error_message: builtins.str
@@ -122,6 +158,14 @@ class VideoProject(message.Message):
     """Number of clips stored."""
     clips_source: builtins.str
     """What chose the clips, such as `topics` or `keywords`; empty until completed."""
+    draft_format: editing_draft_pb2.DraftFormat.ValueType
+    """What the draft of AI_SLICE_DRAFT is written as; unspecified for other modes."""
+    draft_root: builtins.str
+    """The folder of drafts on the editor's machine, as asked for; see CreateEditingDraftRequest.draft_root."""
+    cut_mode: CutMode.ValueType
+    """How the clips are cut."""
+    editing_draft_id: builtins.str
+    """The draft that AI_SLICE_DRAFT has made; empty until it is completed, and for other modes."""
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
         """When the project was created."""
@@ -132,7 +176,7 @@ class VideoProject(message.Message):
 
     @builtins.property
     def complete_time(self) -> timestamp_pb2.Timestamp:
-        """When the clips were stored; unset before."""
+        """When the result (the clips; with AI_SLICE_DRAFT the draft, too) was stored; unset before."""
 
     def __init__(
         self,
@@ -155,9 +199,13 @@ class VideoProject(message.Message):
         create_time: timestamp_pb2.Timestamp | None = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
         complete_time: timestamp_pb2.Timestamp | None = ...,
+        draft_format: editing_draft_pb2.DraftFormat.ValueType = ...,
+        draft_root: builtins.str = ...,
+        cut_mode: CutMode.ValueType = ...,
+        editing_draft_id: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["complete_time", b"complete_time", "create_time", b"create_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["clip_count", b"clip_count", "clips_source", b"clips_source", "complete_time", b"complete_time", "create_time", b"create_time", "error_message", b"error_message", "error_reason", b"error_reason", "id", b"id", "keywords", b"keywords", "live_material_id", b"live_material_id", "live_material_name", b"live_material_name", "mode", b"mode", "name", b"name", "prompt", b"prompt", "slice_task_id", b"slice_task_id", "span_end_ms", b"span_end_ms", "span_start_ms", b"span_start_ms", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["clip_count", b"clip_count", "clips_source", b"clips_source", "complete_time", b"complete_time", "create_time", b"create_time", "cut_mode", b"cut_mode", "draft_format", b"draft_format", "draft_root", b"draft_root", "editing_draft_id", b"editing_draft_id", "error_message", b"error_message", "error_reason", b"error_reason", "id", b"id", "keywords", b"keywords", "live_material_id", b"live_material_id", "live_material_name", b"live_material_name", "mode", b"mode", "name", b"name", "prompt", b"prompt", "slice_task_id", b"slice_task_id", "span_end_ms", b"span_end_ms", "span_start_ms", b"span_start_ms", "status", b"status", "update_time", b"update_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from frontrow.asr.v1 import clip_pb2 as frontrow_dot_asr_dot_v1_dot_clip__pb2
+from frontrow.asr.v1 import editing_draft_pb2 as frontrow_dot_asr_dot_v1_dot_editing__draft__pb2
 from frontrow.asr.v1 import video_project_pb2 as frontrow_dot_asr_dot_v1_dot_video__project__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+frontrow/asr/v1/video_project_service.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1a\x66rontrow/asr/v1/clip.proto\x1a#frontrow/asr/v1/video_project.proto\"\xa7\x02\n\x19\x43reateVideoProjectRequest\x12#\n\x10live_material_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x18\n\x04name\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02\x12\x1e\n\rspan_start_ms\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1c\n\x0bspan_end_ms\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x18\n\x06prompt\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\xd0\x0f\x12\x1a\n\x08keywords\x18\x06 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x39\n\x04mode\x18\x07 \x01(\x0e\x32!.frontrow.asr.v1.VideoProjectModeB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x1c\n\nrequest_id\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\"c\n\x1a\x43reateVideoProjectResponse\x12\x34\n\rvideo_project\x18\x01 \x01(\x0b\x32\x1d.frontrow.asr.v1.VideoProject\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"=\n\x16GetVideoProjectRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\"O\n\x17GetVideoProjectResponse\x12\x34\n\rvideo_project\x18\x01 \x01(\x0b\x32\x1d.frontrow.asr.v1.VideoProject\"d\n\x18ListVideoProjectsRequest\x12!\n\x10live_material_id\x18\x01 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"k\n\x19ListVideoProjectsResponse\x12\x35\n\x0evideo_projects\x18\x01 \x03(\x0b\x32\x1d.frontrow.asr.v1.VideoProject\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"@\n\x19\x44\x65leteVideoProjectRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\"\x1c\n\x1a\x44\x65leteVideoProjectResponse\"^\n\x10ListClipsRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"R\n\x11ListClipsResponse\x12$\n\x05\x63lips\x18\x01 \x03(\x0b\x32\x15.frontrow.asr.v1.Clip\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"n\n\x0fRecordingTarget\x12#\n\x10live_material_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x36\n\x04\x66ile\x18\x02 \x01(\x0e\x32\x1e.frontrow.asr.v1.RecordingFileB\x08\xbaH\x05\x82\x01\x02\x10\x01\"\xbd\x01\n\x14\x44ownloadMediaRequest\x12\x1c\n\x07\x63lip_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@H\x00\x12\x35\n\trecording\x18\x02 \x01(\x0b\x32 .frontrow.asr.v1.RecordingTargetH\x00\x12&\n\x11thumbnail_clip_id\x18\x04 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@H\x00\x12\x17\n\x06offset\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x42\x0f\n\x06target\x12\x05\xbaH\x02\x08\x01\"H\n\tMediaInfo\x12\x12\n\nsize_bytes\x18\x01 \x01(\x03\x12\x14\n\x0c\x63ontent_type\x18\x02 \x01(\t\x12\x11\n\tfile_name\x18\x03 \x01(\t\"\\\n\x15\x44ownloadMediaResponse\x12*\n\x04info\x18\x01 \x01(\x0b\x32\x1a.frontrow.asr.v1.MediaInfoH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04item*j\n\rRecordingFile\x12\x1e\n\x1aRECORDING_FILE_UNSPECIFIED\x10\x00\x12\x1b\n\x17RECORDING_FILE_ORIGINAL\x10\x01\x12\x1c\n\x18RECORDING_FILE_CANONICAL\x10\x02\x32\xfb\x04\n\x13VideoProjectService\x12m\n\x12\x43reateVideoProject\x12*.frontrow.asr.v1.CreateVideoProjectRequest\x1a+.frontrow.asr.v1.CreateVideoProjectResponse\x12\x64\n\x0fGetVideoProject\x12\'.frontrow.asr.v1.GetVideoProjectRequest\x1a(.frontrow.asr.v1.GetVideoProjectResponse\x12j\n\x11ListVideoProjects\x12).frontrow.asr.v1.ListVideoProjectsRequest\x1a*.frontrow.asr.v1.ListVideoProjectsResponse\x12m\n\x12\x44\x65leteVideoProject\x12*.frontrow.asr.v1.DeleteVideoProjectRequest\x1a+.frontrow.asr.v1.DeleteVideoProjectResponse\x12R\n\tListClips\x12!.frontrow.asr.v1.ListClipsRequest\x1a\".frontrow.asr.v1.ListClipsResponse\x12`\n\rDownloadMedia\x12%.frontrow.asr.v1.DownloadMediaRequest\x1a&.frontrow.asr.v1.DownloadMediaResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+frontrow/asr/v1/video_project_service.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1a\x66rontrow/asr/v1/clip.proto\x1a#frontrow/asr/v1/editing_draft.proto\x1a#frontrow/asr/v1/video_project.proto\"\xb9\x03\n\x19\x43reateVideoProjectRequest\x12#\n\x10live_material_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x18\n\x04name\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x02\x12\x1e\n\rspan_start_ms\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x1c\n\x0bspan_end_ms\x18\x04 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x18\n\x06prompt\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\xd0\x0f\x12\x1a\n\x08keywords\x18\x06 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x39\n\x04mode\x18\x07 \x01(\x0e\x32!.frontrow.asr.v1.VideoProjectModeB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x1c\n\nrequest_id\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12<\n\x0c\x64raft_format\x18\t \x01(\x0e\x32\x1c.frontrow.asr.v1.DraftFormatB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x1c\n\ndraft_root\x18\n \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x34\n\x08\x63ut_mode\x18\x0b \x01(\x0e\x32\x18.frontrow.asr.v1.CutModeB\x08\xbaH\x05\x82\x01\x02\x10\x01\"c\n\x1a\x43reateVideoProjectResponse\x12\x34\n\rvideo_project\x18\x01 \x01(\x0b\x32\x1d.frontrow.asr.v1.VideoProject\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"=\n\x16GetVideoProjectRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\"O\n\x17GetVideoProjectResponse\x12\x34\n\rvideo_project\x18\x01 \x01(\x0b\x32\x1d.frontrow.asr.v1.VideoProject\"d\n\x18ListVideoProjectsRequest\x12!\n\x10live_material_id\x18\x01 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"k\n\x19ListVideoProjectsResponse\x12\x35\n\x0evideo_projects\x18\x01 \x03(\x0b\x32\x1d.frontrow.asr.v1.VideoProject\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"@\n\x19\x44\x65leteVideoProjectRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\"\x1c\n\x1a\x44\x65leteVideoProjectResponse\"^\n\x10ListClipsRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"R\n\x11ListClipsResponse\x12$\n\x05\x63lips\x18\x01 \x03(\x0b\x32\x15.frontrow.asr.v1.Clip\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xd9\x01\n\x19\x43reateEditingDraftRequest\x12#\n\x10video_project_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12#\n\x08\x63lip_ids\x18\x02 \x03(\tB\x11\xbaH\x0e\x92\x01\x0b\x10\xf4\x03\"\x06r\x04\x10\x01\x18@\x12\x36\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x1c.frontrow.asr.v1.DraftFormatB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x1c\n\ndraft_root\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12\x1c\n\nrequest_id\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\"c\n\x1a\x43reateEditingDraftResponse\x12\x34\n\rediting_draft\x18\x01 \x01(\x0b\x32\x1d.frontrow.asr.v1.EditingDraft\x12\x0f\n\x07\x63reated\x18\x02 \x01(\x08\"=\n\x16GetEditingDraftRequest\x12#\n\x10\x65\x64iting_draft_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\"O\n\x17GetEditingDraftResponse\x12\x34\n\rediting_draft\x18\x01 \x01(\x0b\x32\x1d.frontrow.asr.v1.EditingDraft\"d\n\x18ListEditingDraftsRequest\x12!\n\x10video_project_id\x18\x01 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"k\n\x19ListEditingDraftsResponse\x12\x35\n\x0e\x65\x64iting_drafts\x18\x01 \x03(\x0b\x32\x1d.frontrow.asr.v1.EditingDraft\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"@\n\x19\x44\x65leteEditingDraftRequest\x12#\n\x10\x65\x64iting_draft_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\"\x1c\n\x1a\x44\x65leteEditingDraftResponse\"n\n\x0fRecordingTarget\x12#\n\x10live_material_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x36\n\x04\x66ile\x18\x02 \x01(\x0e\x32\x1e.frontrow.asr.v1.RecordingFileB\x08\xbaH\x05\x82\x01\x02\x10\x01\"\xe4\x01\n\x14\x44ownloadMediaRequest\x12\x1c\n\x07\x63lip_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@H\x00\x12\x35\n\trecording\x18\x02 \x01(\x0b\x32 .frontrow.asr.v1.RecordingTargetH\x00\x12&\n\x11thumbnail_clip_id\x18\x04 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@H\x00\x12%\n\x10\x65\x64iting_draft_id\x18\x05 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@H\x00\x12\x17\n\x06offset\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x42\x0f\n\x06target\x12\x05\xbaH\x02\x08\x01\"H\n\tMediaInfo\x12\x12\n\nsize_bytes\x18\x01 \x01(\x03\x12\x14\n\x0c\x63ontent_type\x18\x02 \x01(\t\x12\x11\n\tfile_name\x18\x03 \x01(\t\"\\\n\x15\x44ownloadMediaResponse\x12*\n\x04info\x18\x01 \x01(\x0b\x32\x1a.frontrow.asr.v1.MediaInfoH\x00\x12\x0f\n\x05\x63hunk\x18\x02 \x01(\x0cH\x00\x42\x06\n\x04item*j\n\rRecordingFile\x12\x1e\n\x1aRECORDING_FILE_UNSPECIFIED\x10\x00\x12\x1b\n\x17RECORDING_FILE_ORIGINAL\x10\x01\x12\x1c\n\x18RECORDING_FILE_CANONICAL\x10\x02\x32\xab\x08\n\x13VideoProjectService\x12m\n\x12\x43reateVideoProject\x12*.frontrow.asr.v1.CreateVideoProjectRequest\x1a+.frontrow.asr.v1.CreateVideoProjectResponse\x12\x64\n\x0fGetVideoProject\x12\'.frontrow.asr.v1.GetVideoProjectRequest\x1a(.frontrow.asr.v1.GetVideoProjectResponse\x12j\n\x11ListVideoProjects\x12).frontrow.asr.v1.ListVideoProjectsRequest\x1a*.frontrow.asr.v1.ListVideoProjectsResponse\x12m\n\x12\x44\x65leteVideoProject\x12*.frontrow.asr.v1.DeleteVideoProjectRequest\x1a+.frontrow.asr.v1.DeleteVideoProjectResponse\x12R\n\tListClips\x12!.frontrow.asr.v1.ListClipsRequest\x1a\".frontrow.asr.v1.ListClipsResponse\x12m\n\x12\x43reateEditingDraft\x12*.frontrow.asr.v1.CreateEditingDraftRequest\x1a+.frontrow.asr.v1.CreateEditingDraftResponse\x12\x64\n\x0fGetEditingDraft\x12\'.frontrow.asr.v1.GetEditingDraftRequest\x1a(.frontrow.asr.v1.GetEditingDraftResponse\x12j\n\x11ListEditingDrafts\x12).frontrow.asr.v1.ListEditingDraftsRequest\x1a*.frontrow.asr.v1.ListEditingDraftsResponse\x12m\n\x12\x44\x65leteEditingDraft\x12*.frontrow.asr.v1.DeleteEditingDraftRequest\x1a+.frontrow.asr.v1.DeleteEditingDraftResponse\x12`\n\rDownloadMedia\x12%.frontrow.asr.v1.DownloadMediaRequest\x1a&.frontrow.asr.v1.DownloadMediaResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,6 +51,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CREATEVIDEOPROJECTREQUEST'].fields_by_name['mode']._serialized_options = b'\272H\005\202\001\002\020\001'
   _globals['_CREATEVIDEOPROJECTREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_CREATEVIDEOPROJECTREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\005r\003\030\200\001'
+  _globals['_CREATEVIDEOPROJECTREQUEST'].fields_by_name['draft_format']._loaded_options = None
+  _globals['_CREATEVIDEOPROJECTREQUEST'].fields_by_name['draft_format']._serialized_options = b'\272H\005\202\001\002\020\001'
+  _globals['_CREATEVIDEOPROJECTREQUEST'].fields_by_name['draft_root']._loaded_options = None
+  _globals['_CREATEVIDEOPROJECTREQUEST'].fields_by_name['draft_root']._serialized_options = b'\272H\005r\003\030\200\004'
+  _globals['_CREATEVIDEOPROJECTREQUEST'].fields_by_name['cut_mode']._loaded_options = None
+  _globals['_CREATEVIDEOPROJECTREQUEST'].fields_by_name['cut_mode']._serialized_options = b'\272H\005\202\001\002\020\001'
   _globals['_GETVIDEOPROJECTREQUEST'].fields_by_name['video_project_id']._loaded_options = None
   _globals['_GETVIDEOPROJECTREQUEST'].fields_by_name['video_project_id']._serialized_options = b'\272H\006r\004\020\001\030@'
   _globals['_LISTVIDEOPROJECTSREQUEST'].fields_by_name['live_material_id']._loaded_options = None
@@ -58,6 +65,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DELETEVIDEOPROJECTREQUEST'].fields_by_name['video_project_id']._serialized_options = b'\272H\006r\004\020\001\030@'
   _globals['_LISTCLIPSREQUEST'].fields_by_name['video_project_id']._loaded_options = None
   _globals['_LISTCLIPSREQUEST'].fields_by_name['video_project_id']._serialized_options = b'\272H\006r\004\020\001\030@'
+  _globals['_CREATEEDITINGDRAFTREQUEST'].fields_by_name['video_project_id']._loaded_options = None
+  _globals['_CREATEEDITINGDRAFTREQUEST'].fields_by_name['video_project_id']._serialized_options = b'\272H\006r\004\020\001\030@'
+  _globals['_CREATEEDITINGDRAFTREQUEST'].fields_by_name['clip_ids']._loaded_options = None
+  _globals['_CREATEEDITINGDRAFTREQUEST'].fields_by_name['clip_ids']._serialized_options = b'\272H\016\222\001\013\020\364\003\"\006r\004\020\001\030@'
+  _globals['_CREATEEDITINGDRAFTREQUEST'].fields_by_name['format']._loaded_options = None
+  _globals['_CREATEEDITINGDRAFTREQUEST'].fields_by_name['format']._serialized_options = b'\272H\005\202\001\002\020\001'
+  _globals['_CREATEEDITINGDRAFTREQUEST'].fields_by_name['draft_root']._loaded_options = None
+  _globals['_CREATEEDITINGDRAFTREQUEST'].fields_by_name['draft_root']._serialized_options = b'\272H\005r\003\030\200\004'
+  _globals['_CREATEEDITINGDRAFTREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_CREATEEDITINGDRAFTREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\005r\003\030\200\001'
+  _globals['_GETEDITINGDRAFTREQUEST'].fields_by_name['editing_draft_id']._loaded_options = None
+  _globals['_GETEDITINGDRAFTREQUEST'].fields_by_name['editing_draft_id']._serialized_options = b'\272H\006r\004\020\001\030@'
+  _globals['_LISTEDITINGDRAFTSREQUEST'].fields_by_name['video_project_id']._loaded_options = None
+  _globals['_LISTEDITINGDRAFTSREQUEST'].fields_by_name['video_project_id']._serialized_options = b'\272H\004r\002\030@'
+  _globals['_DELETEEDITINGDRAFTREQUEST'].fields_by_name['editing_draft_id']._loaded_options = None
+  _globals['_DELETEEDITINGDRAFTREQUEST'].fields_by_name['editing_draft_id']._serialized_options = b'\272H\006r\004\020\001\030@'
   _globals['_RECORDINGTARGET'].fields_by_name['live_material_id']._loaded_options = None
   _globals['_RECORDINGTARGET'].fields_by_name['live_material_id']._serialized_options = b'\272H\006r\004\020\001\030@'
   _globals['_RECORDINGTARGET'].fields_by_name['file']._loaded_options = None
@@ -68,38 +91,56 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DOWNLOADMEDIAREQUEST'].fields_by_name['clip_id']._serialized_options = b'\272H\006r\004\020\001\030@'
   _globals['_DOWNLOADMEDIAREQUEST'].fields_by_name['thumbnail_clip_id']._loaded_options = None
   _globals['_DOWNLOADMEDIAREQUEST'].fields_by_name['thumbnail_clip_id']._serialized_options = b'\272H\006r\004\020\001\030@'
+  _globals['_DOWNLOADMEDIAREQUEST'].fields_by_name['editing_draft_id']._loaded_options = None
+  _globals['_DOWNLOADMEDIAREQUEST'].fields_by_name['editing_draft_id']._serialized_options = b'\272H\006r\004\020\001\030@'
   _globals['_DOWNLOADMEDIAREQUEST'].fields_by_name['offset']._loaded_options = None
   _globals['_DOWNLOADMEDIAREQUEST'].fields_by_name['offset']._serialized_options = b'\272H\004\"\002(\000'
-  _globals['_RECORDINGFILE']._serialized_start=1660
-  _globals['_RECORDINGFILE']._serialized_end=1766
-  _globals['_CREATEVIDEOPROJECTREQUEST']._serialized_start=159
-  _globals['_CREATEVIDEOPROJECTREQUEST']._serialized_end=454
-  _globals['_CREATEVIDEOPROJECTRESPONSE']._serialized_start=456
-  _globals['_CREATEVIDEOPROJECTRESPONSE']._serialized_end=555
-  _globals['_GETVIDEOPROJECTREQUEST']._serialized_start=557
-  _globals['_GETVIDEOPROJECTREQUEST']._serialized_end=618
-  _globals['_GETVIDEOPROJECTRESPONSE']._serialized_start=620
-  _globals['_GETVIDEOPROJECTRESPONSE']._serialized_end=699
-  _globals['_LISTVIDEOPROJECTSREQUEST']._serialized_start=701
-  _globals['_LISTVIDEOPROJECTSREQUEST']._serialized_end=801
-  _globals['_LISTVIDEOPROJECTSRESPONSE']._serialized_start=803
-  _globals['_LISTVIDEOPROJECTSRESPONSE']._serialized_end=910
-  _globals['_DELETEVIDEOPROJECTREQUEST']._serialized_start=912
-  _globals['_DELETEVIDEOPROJECTREQUEST']._serialized_end=976
-  _globals['_DELETEVIDEOPROJECTRESPONSE']._serialized_start=978
-  _globals['_DELETEVIDEOPROJECTRESPONSE']._serialized_end=1006
-  _globals['_LISTCLIPSREQUEST']._serialized_start=1008
-  _globals['_LISTCLIPSREQUEST']._serialized_end=1102
-  _globals['_LISTCLIPSRESPONSE']._serialized_start=1104
-  _globals['_LISTCLIPSRESPONSE']._serialized_end=1186
-  _globals['_RECORDINGTARGET']._serialized_start=1188
-  _globals['_RECORDINGTARGET']._serialized_end=1298
-  _globals['_DOWNLOADMEDIAREQUEST']._serialized_start=1301
-  _globals['_DOWNLOADMEDIAREQUEST']._serialized_end=1490
-  _globals['_MEDIAINFO']._serialized_start=1492
-  _globals['_MEDIAINFO']._serialized_end=1564
-  _globals['_DOWNLOADMEDIARESPONSE']._serialized_start=1566
-  _globals['_DOWNLOADMEDIARESPONSE']._serialized_end=1658
-  _globals['_VIDEOPROJECTSERVICE']._serialized_start=1769
-  _globals['_VIDEOPROJECTSERVICE']._serialized_end=2404
+  _globals['_RECORDINGFILE']._serialized_start=2654
+  _globals['_RECORDINGFILE']._serialized_end=2760
+  _globals['_CREATEVIDEOPROJECTREQUEST']._serialized_start=196
+  _globals['_CREATEVIDEOPROJECTREQUEST']._serialized_end=637
+  _globals['_CREATEVIDEOPROJECTRESPONSE']._serialized_start=639
+  _globals['_CREATEVIDEOPROJECTRESPONSE']._serialized_end=738
+  _globals['_GETVIDEOPROJECTREQUEST']._serialized_start=740
+  _globals['_GETVIDEOPROJECTREQUEST']._serialized_end=801
+  _globals['_GETVIDEOPROJECTRESPONSE']._serialized_start=803
+  _globals['_GETVIDEOPROJECTRESPONSE']._serialized_end=882
+  _globals['_LISTVIDEOPROJECTSREQUEST']._serialized_start=884
+  _globals['_LISTVIDEOPROJECTSREQUEST']._serialized_end=984
+  _globals['_LISTVIDEOPROJECTSRESPONSE']._serialized_start=986
+  _globals['_LISTVIDEOPROJECTSRESPONSE']._serialized_end=1093
+  _globals['_DELETEVIDEOPROJECTREQUEST']._serialized_start=1095
+  _globals['_DELETEVIDEOPROJECTREQUEST']._serialized_end=1159
+  _globals['_DELETEVIDEOPROJECTRESPONSE']._serialized_start=1161
+  _globals['_DELETEVIDEOPROJECTRESPONSE']._serialized_end=1189
+  _globals['_LISTCLIPSREQUEST']._serialized_start=1191
+  _globals['_LISTCLIPSREQUEST']._serialized_end=1285
+  _globals['_LISTCLIPSRESPONSE']._serialized_start=1287
+  _globals['_LISTCLIPSRESPONSE']._serialized_end=1369
+  _globals['_CREATEEDITINGDRAFTREQUEST']._serialized_start=1372
+  _globals['_CREATEEDITINGDRAFTREQUEST']._serialized_end=1589
+  _globals['_CREATEEDITINGDRAFTRESPONSE']._serialized_start=1591
+  _globals['_CREATEEDITINGDRAFTRESPONSE']._serialized_end=1690
+  _globals['_GETEDITINGDRAFTREQUEST']._serialized_start=1692
+  _globals['_GETEDITINGDRAFTREQUEST']._serialized_end=1753
+  _globals['_GETEDITINGDRAFTRESPONSE']._serialized_start=1755
+  _globals['_GETEDITINGDRAFTRESPONSE']._serialized_end=1834
+  _globals['_LISTEDITINGDRAFTSREQUEST']._serialized_start=1836
+  _globals['_LISTEDITINGDRAFTSREQUEST']._serialized_end=1936
+  _globals['_LISTEDITINGDRAFTSRESPONSE']._serialized_start=1938
+  _globals['_LISTEDITINGDRAFTSRESPONSE']._serialized_end=2045
+  _globals['_DELETEEDITINGDRAFTREQUEST']._serialized_start=2047
+  _globals['_DELETEEDITINGDRAFTREQUEST']._serialized_end=2111
+  _globals['_DELETEEDITINGDRAFTRESPONSE']._serialized_start=2113
+  _globals['_DELETEEDITINGDRAFTRESPONSE']._serialized_end=2141
+  _globals['_RECORDINGTARGET']._serialized_start=2143
+  _globals['_RECORDINGTARGET']._serialized_end=2253
+  _globals['_DOWNLOADMEDIAREQUEST']._serialized_start=2256
+  _globals['_DOWNLOADMEDIAREQUEST']._serialized_end=2484
+  _globals['_MEDIAINFO']._serialized_start=2486
+  _globals['_MEDIAINFO']._serialized_end=2558
+  _globals['_DOWNLOADMEDIARESPONSE']._serialized_start=2560
+  _globals['_DOWNLOADMEDIARESPONSE']._serialized_end=2652
+  _globals['_VIDEOPROJECTSERVICE']._serialized_start=2763
+  _globals['_VIDEOPROJECTSERVICE']._serialized_end=3830
 # @@protoc_insertion_point(module_scope)

@@ -5,6 +5,7 @@ isort:skip_file
 
 from collections import abc as abc
 from frontrow.asr.v1 import clip_pb2 as clip_pb2
+from frontrow.asr.v1 import editing_draft_pb2 as editing_draft_pb2
 from frontrow.asr.v1 import video_project_pb2 as video_project_pb2
 from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
@@ -58,6 +59,9 @@ class CreateVideoProjectRequest(message.Message):
     KEYWORDS_FIELD_NUMBER: builtins.int
     MODE_FIELD_NUMBER: builtins.int
     REQUEST_ID_FIELD_NUMBER: builtins.int
+    DRAFT_FORMAT_FIELD_NUMBER: builtins.int
+    DRAFT_ROOT_FIELD_NUMBER: builtins.int
+    CUT_MODE_FIELD_NUMBER: builtins.int
     live_material_id: builtins.str
     """A material whose transcription is completed."""
     name: builtins.str
@@ -74,6 +78,12 @@ class CreateVideoProjectRequest(message.Message):
     """What the task does. Default: AI_SLICE."""
     request_id: builtins.str
     """Chosen by the client, up to 128 characters; the same id again returns the first project. Empty: none."""
+    draft_format: editing_draft_pb2.DraftFormat.ValueType
+    """What AI_SLICE_DRAFT writes its draft as. Default: OTIO. Only with that mode."""
+    draft_root: builtins.str
+    """As in CreateEditingDraftRequest. Only with AI_SLICE_DRAFT and JIANYING."""
+    cut_mode: video_project_pb2.CutMode.ValueType
+    """How clips are cut. Default: EXACT."""
     def __init__(
         self,
         *,
@@ -85,10 +95,13 @@ class CreateVideoProjectRequest(message.Message):
         keywords: builtins.str = ...,
         mode: video_project_pb2.VideoProjectMode.ValueType = ...,
         request_id: builtins.str = ...,
+        draft_format: editing_draft_pb2.DraftFormat.ValueType = ...,
+        draft_root: builtins.str = ...,
+        cut_mode: video_project_pb2.CutMode.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["keywords", b"keywords", "live_material_id", b"live_material_id", "mode", b"mode", "name", b"name", "prompt", b"prompt", "request_id", b"request_id", "span_end_ms", b"span_end_ms", "span_start_ms", b"span_start_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["cut_mode", b"cut_mode", "draft_format", b"draft_format", "draft_root", b"draft_root", "keywords", b"keywords", "live_material_id", b"live_material_id", "mode", b"mode", "name", b"name", "prompt", b"prompt", "request_id", b"request_id", "span_end_ms", b"span_end_ms", "span_start_ms", b"span_start_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -304,6 +317,204 @@ class ListClipsResponse(message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 @typing.final
+class CreateEditingDraftRequest(message.Message):
+    """Request of CreateEditingDraft."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    VIDEO_PROJECT_ID_FIELD_NUMBER: builtins.int
+    CLIP_IDS_FIELD_NUMBER: builtins.int
+    FORMAT_FIELD_NUMBER: builtins.int
+    DRAFT_ROOT_FIELD_NUMBER: builtins.int
+    REQUEST_ID_FIELD_NUMBER: builtins.int
+    video_project_id: builtins.str
+    """A completed project."""
+    format: editing_draft_pb2.DraftFormat.ValueType
+    """What it is written as. Default: OTIO."""
+    draft_root: builtins.str
+    """JIANYING only: the folder of drafts on the editor's machine, such as `C:/Users/me/JianyingPro Drafts`, up to 512
+    characters. Media are then named by their paths below it. Empty: by the application's own word for the draft's
+    folder, which works wherever that is put.
+    """
+    request_id: builtins.str
+    """Chosen by the client, up to 128 characters; the same id again returns the first draft. Empty: none."""
+    @builtins.property
+    def clip_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The clips in the order of the timeline, up to 500, each once. Empty: all of the project's, in their order."""
+
+    def __init__(
+        self,
+        *,
+        video_project_id: builtins.str = ...,
+        clip_ids: abc.Iterable[builtins.str] | None = ...,
+        format: editing_draft_pb2.DraftFormat.ValueType = ...,
+        draft_root: builtins.str = ...,
+        request_id: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["clip_ids", b"clip_ids", "draft_root", b"draft_root", "format", b"format", "request_id", b"request_id", "video_project_id", b"video_project_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class CreateEditingDraftResponse(message.Message):
+    """Response of CreateEditingDraft."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    EDITING_DRAFT_FIELD_NUMBER: builtins.int
+    CREATED_FIELD_NUMBER: builtins.int
+    created: builtins.bool
+    """False when the request_id was known."""
+    @builtins.property
+    def editing_draft(self) -> editing_draft_pb2.EditingDraft:
+        """The draft."""
+
+    def __init__(
+        self,
+        *,
+        editing_draft: editing_draft_pb2.EditingDraft | None = ...,
+        created: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["editing_draft", b"editing_draft"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["created", b"created", "editing_draft", b"editing_draft"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class GetEditingDraftRequest(message.Message):
+    """Request of GetEditingDraft."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    EDITING_DRAFT_ID_FIELD_NUMBER: builtins.int
+    editing_draft_id: builtins.str
+    """The draft."""
+    def __init__(
+        self,
+        *,
+        editing_draft_id: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["editing_draft_id", b"editing_draft_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class GetEditingDraftResponse(message.Message):
+    """Response of GetEditingDraft."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    EDITING_DRAFT_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def editing_draft(self) -> editing_draft_pb2.EditingDraft:
+        """The draft."""
+
+    def __init__(
+        self,
+        *,
+        editing_draft: editing_draft_pb2.EditingDraft | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["editing_draft", b"editing_draft"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["editing_draft", b"editing_draft"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ListEditingDraftsRequest(message.Message):
+    """Request of ListEditingDrafts."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    VIDEO_PROJECT_ID_FIELD_NUMBER: builtins.int
+    PAGE_SIZE_FIELD_NUMBER: builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    video_project_id: builtins.str
+    """Only drafts of this project; empty: of all."""
+    page_size: builtins.int
+    """Items a page, up to 1,000; 0: 50."""
+    page_token: builtins.str
+    """From the page before, for the same filter; empty: the first page."""
+    def __init__(
+        self,
+        *,
+        video_project_id: builtins.str = ...,
+        page_size: builtins.int = ...,
+        page_token: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["page_size", b"page_size", "page_token", b"page_token", "video_project_id", b"video_project_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class ListEditingDraftsResponse(message.Message):
+    """Response of ListEditingDrafts."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    EDITING_DRAFTS_FIELD_NUMBER: builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    next_page_token: builtins.str
+    """For the next page; empty at the end."""
+    @builtins.property
+    def editing_drafts(self) -> containers.RepeatedCompositeFieldContainer[editing_draft_pb2.EditingDraft]:
+        """The page, newest first."""
+
+    def __init__(
+        self,
+        *,
+        editing_drafts: abc.Iterable[editing_draft_pb2.EditingDraft] | None = ...,
+        next_page_token: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["editing_drafts", b"editing_drafts", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class DeleteEditingDraftRequest(message.Message):
+    """Request of DeleteEditingDraft."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    EDITING_DRAFT_ID_FIELD_NUMBER: builtins.int
+    editing_draft_id: builtins.str
+    """The draft."""
+    def __init__(
+        self,
+        *,
+        editing_draft_id: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["editing_draft_id", b"editing_draft_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class DeleteEditingDraftResponse(message.Message):
+    """Response of DeleteEditingDraft."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
 class RecordingTarget(message.Message):
     """A recording's file."""
 
@@ -336,11 +547,14 @@ class DownloadMediaRequest(message.Message):
     CLIP_ID_FIELD_NUMBER: builtins.int
     RECORDING_FIELD_NUMBER: builtins.int
     THUMBNAIL_CLIP_ID_FIELD_NUMBER: builtins.int
+    EDITING_DRAFT_ID_FIELD_NUMBER: builtins.int
     OFFSET_FIELD_NUMBER: builtins.int
     clip_id: builtins.str
     """A clip by its id."""
     thumbnail_clip_id: builtins.str
     """The still picture of a clip, by the clip's id."""
+    editing_draft_id: builtins.str
+    """The zip of an editing draft, by its id."""
     offset: builtins.int
     """First byte to read. Default: 0."""
     @builtins.property
@@ -353,13 +567,14 @@ class DownloadMediaRequest(message.Message):
         clip_id: builtins.str = ...,
         recording: RecordingTarget | None = ...,
         thumbnail_clip_id: builtins.str = ...,
+        editing_draft_id: builtins.str = ...,
         offset: builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = typing.Literal["clip_id", b"clip_id", "recording", b"recording", "target", b"target", "thumbnail_clip_id", b"thumbnail_clip_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = typing.Literal["clip_id", b"clip_id", "editing_draft_id", b"editing_draft_id", "recording", b"recording", "target", b"target", "thumbnail_clip_id", b"thumbnail_clip_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["clip_id", b"clip_id", "offset", b"offset", "recording", b"recording", "target", b"target", "thumbnail_clip_id", b"thumbnail_clip_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["clip_id", b"clip_id", "editing_draft_id", b"editing_draft_id", "offset", b"offset", "recording", b"recording", "target", b"target", "thumbnail_clip_id", b"thumbnail_clip_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_target: _TypeAlias = typing.Literal["clip_id", "recording", "thumbnail_clip_id"]  # noqa: Y015
+    _WhichOneofReturnType_target: _TypeAlias = typing.Literal["clip_id", "recording", "thumbnail_clip_id", "editing_draft_id"]  # noqa: Y015
     _WhichOneofArgType_target: _TypeAlias = typing.Literal["target", b"target"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_target) -> _WhichOneofReturnType_target | None: ...
 

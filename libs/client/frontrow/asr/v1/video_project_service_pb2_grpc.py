@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class VideoProjectServiceStub:
-    """Video projects, their clips, and the download of media. For editors.
+    """Video projects, their clips and editing drafts, and the download of media. For editors.
     """
 
     def __init__(self, channel):
@@ -60,6 +60,26 @@ class VideoProjectServiceStub:
                 request_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListClipsRequest.SerializeToString,
                 response_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListClipsResponse.FromString,
                 _registered_method=True)
+        self.CreateEditingDraft = channel.unary_unary(
+                '/frontrow.asr.v1.VideoProjectService/CreateEditingDraft',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.CreateEditingDraftRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.CreateEditingDraftResponse.FromString,
+                _registered_method=True)
+        self.GetEditingDraft = channel.unary_unary(
+                '/frontrow.asr.v1.VideoProjectService/GetEditingDraft',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.GetEditingDraftRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.GetEditingDraftResponse.FromString,
+                _registered_method=True)
+        self.ListEditingDrafts = channel.unary_unary(
+                '/frontrow.asr.v1.VideoProjectService/ListEditingDrafts',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListEditingDraftsRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListEditingDraftsResponse.FromString,
+                _registered_method=True)
+        self.DeleteEditingDraft = channel.unary_unary(
+                '/frontrow.asr.v1.VideoProjectService/DeleteEditingDraft',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.DeleteEditingDraftRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.DeleteEditingDraftResponse.FromString,
+                _registered_method=True)
         self.DownloadMedia = channel.unary_stream(
                 '/frontrow.asr.v1.VideoProjectService/DownloadMedia',
                 request_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.DownloadMediaRequest.SerializeToString,
@@ -68,7 +88,7 @@ class VideoProjectServiceStub:
 
 
 class VideoProjectServiceServicer:
-    """Video projects, their clips, and the download of media. For editors.
+    """Video projects, their clips and editing drafts, and the download of media. For editors.
     """
 
     def CreateVideoProject(self, request, context):
@@ -95,8 +115,9 @@ class VideoProjectServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteVideoProject(self, request, context):
-        """Remove a project with its clips for good. A pending task is cancelled; stored clips go after. Errors:
-        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_BUSY while a run is on.
+        """Remove a project with its clips and drafts for good. Pending tasks are cancelled; stored files go after. Errors:
+        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_BUSY while a run on it or on one of its drafts
+        is on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -109,10 +130,42 @@ class VideoProjectServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateEditingDraft(self, request, context):
+        """Ask for an editing draft of a completed project's clips, in one transaction. Idempotent by request_id. Errors:
+        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, CLIP_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_NOT_COMPLETED;
+        INVALID_ARGUMENT for a clip named twice or a draft_root without JIANYING; ALREADY_EXISTS/REQUEST_ID_REUSED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetEditingDraft(self, request, context):
+        """Read one draft. Read only. Errors: NOT_FOUND/EDITING_DRAFT_NOT_FOUND.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListEditingDrafts(self, request, context):
+        """List drafts, newest first. Read only. Errors: INVALID_ARGUMENT for a page_token of another query.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DeleteEditingDraft(self, request, context):
+        """Remove a draft for good. A pending task is cancelled; the stored file goes after. Errors:
+        NOT_FOUND/EDITING_DRAFT_NOT_FOUND; FAILED_PRECONDITION/EDITING_DRAFT_BUSY while a run on it is on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DownloadMedia(self, request, context):
-        """Read the bytes of a clip, its still picture or a recording, from an offset. Read only. Errors:
-        NOT_FOUND/CLIP_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
-        INVALID_ARGUMENT for an offset past the end.
+        """Read the bytes of a clip, its still picture, an editing draft or a recording, from an offset. Read only. Errors:
+        NOT_FOUND/CLIP_NOT_FOUND, EDITING_DRAFT_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST;
+        FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet,
+        EDITING_DRAFT_NOT_COMPLETED; INVALID_ARGUMENT for an offset past the end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -146,6 +199,26 @@ def add_VideoProjectServiceServicer_to_server(servicer, server):
                     request_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListClipsRequest.FromString,
                     response_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListClipsResponse.SerializeToString,
             ),
+            'CreateEditingDraft': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateEditingDraft,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.CreateEditingDraftRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.CreateEditingDraftResponse.SerializeToString,
+            ),
+            'GetEditingDraft': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetEditingDraft,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.GetEditingDraftRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.GetEditingDraftResponse.SerializeToString,
+            ),
+            'ListEditingDrafts': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListEditingDrafts,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListEditingDraftsRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListEditingDraftsResponse.SerializeToString,
+            ),
+            'DeleteEditingDraft': grpc.unary_unary_rpc_method_handler(
+                    servicer.DeleteEditingDraft,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.DeleteEditingDraftRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.DeleteEditingDraftResponse.SerializeToString,
+            ),
             'DownloadMedia': grpc.unary_stream_rpc_method_handler(
                     servicer.DownloadMedia,
                     request_deserializer=frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.DownloadMediaRequest.FromString,
@@ -160,7 +233,7 @@ def add_VideoProjectServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class VideoProjectService:
-    """Video projects, their clips, and the download of media. For editors.
+    """Video projects, their clips and editing drafts, and the download of media. For editors.
     """
 
     @staticmethod
@@ -288,6 +361,114 @@ class VideoProjectService:
             '/frontrow.asr.v1.VideoProjectService/ListClips',
             frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListClipsRequest.SerializeToString,
             frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListClipsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateEditingDraft(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.asr.v1.VideoProjectService/CreateEditingDraft',
+            frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.CreateEditingDraftRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.CreateEditingDraftResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetEditingDraft(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.asr.v1.VideoProjectService/GetEditingDraft',
+            frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.GetEditingDraftRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.GetEditingDraftResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListEditingDrafts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.asr.v1.VideoProjectService/ListEditingDrafts',
+            frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListEditingDraftsRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.ListEditingDraftsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DeleteEditingDraft(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.asr.v1.VideoProjectService/DeleteEditingDraft',
+            frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.DeleteEditingDraftRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_video__project__service__pb2.DeleteEditingDraftResponse.FromString,
             options,
             channel_credentials,
             insecure,

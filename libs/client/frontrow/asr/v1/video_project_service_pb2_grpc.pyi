@@ -27,7 +27,7 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class VideoProjectServiceStub:
-    """Video projects, their clips, and the download of media. For editors."""
+    """Video projects, their clips and editing drafts, and the download of media. For editors."""
 
     @typing.overload
     def __new__(cls, channel: grpc.Channel) -> _Self: ...
@@ -43,20 +43,35 @@ class VideoProjectServiceStub:
     ListVideoProjects: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.ListVideoProjectsRequest, video_project_service_pb2.ListVideoProjectsResponse]
     """List projects, newest first. Read only. Errors: INVALID_ARGUMENT for a page_token of another query."""
     DeleteVideoProject: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.DeleteVideoProjectRequest, video_project_service_pb2.DeleteVideoProjectResponse]
-    """Remove a project with its clips for good. A pending task is cancelled; stored clips go after. Errors:
-    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_BUSY while a run is on.
+    """Remove a project with its clips and drafts for good. Pending tasks are cancelled; stored files go after. Errors:
+    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_BUSY while a run on it or on one of its drafts
+    is on.
     """
     ListClips: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.ListClipsRequest, video_project_service_pb2.ListClipsResponse]
     """List a project's clips in order. Read only. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND."""
+    CreateEditingDraft: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.CreateEditingDraftRequest, video_project_service_pb2.CreateEditingDraftResponse]
+    """Ask for an editing draft of a completed project's clips, in one transaction. Idempotent by request_id. Errors:
+    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, CLIP_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_NOT_COMPLETED;
+    INVALID_ARGUMENT for a clip named twice or a draft_root without JIANYING; ALREADY_EXISTS/REQUEST_ID_REUSED.
+    """
+    GetEditingDraft: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.GetEditingDraftRequest, video_project_service_pb2.GetEditingDraftResponse]
+    """Read one draft. Read only. Errors: NOT_FOUND/EDITING_DRAFT_NOT_FOUND."""
+    ListEditingDrafts: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.ListEditingDraftsRequest, video_project_service_pb2.ListEditingDraftsResponse]
+    """List drafts, newest first. Read only. Errors: INVALID_ARGUMENT for a page_token of another query."""
+    DeleteEditingDraft: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.DeleteEditingDraftRequest, video_project_service_pb2.DeleteEditingDraftResponse]
+    """Remove a draft for good. A pending task is cancelled; the stored file goes after. Errors:
+    NOT_FOUND/EDITING_DRAFT_NOT_FOUND; FAILED_PRECONDITION/EDITING_DRAFT_BUSY while a run on it is on.
+    """
     DownloadMedia: grpc.UnaryStreamMultiCallable[video_project_service_pb2.DownloadMediaRequest, video_project_service_pb2.DownloadMediaResponse]
-    """Read the bytes of a clip, its still picture or a recording, from an offset. Read only. Errors:
-    NOT_FOUND/CLIP_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
-    INVALID_ARGUMENT for an offset past the end.
+    """Read the bytes of a clip, its still picture, an editing draft or a recording, from an offset. Read only. Errors:
+    NOT_FOUND/CLIP_NOT_FOUND, EDITING_DRAFT_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST;
+    FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet,
+    EDITING_DRAFT_NOT_COMPLETED; INVALID_ARGUMENT for an offset past the end.
     """
 
 @typing.type_check_only
 class VideoProjectServiceAsyncStub(VideoProjectServiceStub):
-    """Video projects, their clips, and the download of media. For editors."""
+    """Video projects, their clips and editing drafts, and the download of media. For editors."""
 
     def __init__(self, channel: aio.Channel) -> None: ...
     CreateVideoProject: aio.UnaryUnaryMultiCallable[video_project_service_pb2.CreateVideoProjectRequest, video_project_service_pb2.CreateVideoProjectResponse]  # type: ignore[assignment]
@@ -69,19 +84,34 @@ class VideoProjectServiceAsyncStub(VideoProjectServiceStub):
     ListVideoProjects: aio.UnaryUnaryMultiCallable[video_project_service_pb2.ListVideoProjectsRequest, video_project_service_pb2.ListVideoProjectsResponse]  # type: ignore[assignment]
     """List projects, newest first. Read only. Errors: INVALID_ARGUMENT for a page_token of another query."""
     DeleteVideoProject: aio.UnaryUnaryMultiCallable[video_project_service_pb2.DeleteVideoProjectRequest, video_project_service_pb2.DeleteVideoProjectResponse]  # type: ignore[assignment]
-    """Remove a project with its clips for good. A pending task is cancelled; stored clips go after. Errors:
-    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_BUSY while a run is on.
+    """Remove a project with its clips and drafts for good. Pending tasks are cancelled; stored files go after. Errors:
+    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_BUSY while a run on it or on one of its drafts
+    is on.
     """
     ListClips: aio.UnaryUnaryMultiCallable[video_project_service_pb2.ListClipsRequest, video_project_service_pb2.ListClipsResponse]  # type: ignore[assignment]
     """List a project's clips in order. Read only. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND."""
+    CreateEditingDraft: aio.UnaryUnaryMultiCallable[video_project_service_pb2.CreateEditingDraftRequest, video_project_service_pb2.CreateEditingDraftResponse]  # type: ignore[assignment]
+    """Ask for an editing draft of a completed project's clips, in one transaction. Idempotent by request_id. Errors:
+    NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, CLIP_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_NOT_COMPLETED;
+    INVALID_ARGUMENT for a clip named twice or a draft_root without JIANYING; ALREADY_EXISTS/REQUEST_ID_REUSED.
+    """
+    GetEditingDraft: aio.UnaryUnaryMultiCallable[video_project_service_pb2.GetEditingDraftRequest, video_project_service_pb2.GetEditingDraftResponse]  # type: ignore[assignment]
+    """Read one draft. Read only. Errors: NOT_FOUND/EDITING_DRAFT_NOT_FOUND."""
+    ListEditingDrafts: aio.UnaryUnaryMultiCallable[video_project_service_pb2.ListEditingDraftsRequest, video_project_service_pb2.ListEditingDraftsResponse]  # type: ignore[assignment]
+    """List drafts, newest first. Read only. Errors: INVALID_ARGUMENT for a page_token of another query."""
+    DeleteEditingDraft: aio.UnaryUnaryMultiCallable[video_project_service_pb2.DeleteEditingDraftRequest, video_project_service_pb2.DeleteEditingDraftResponse]  # type: ignore[assignment]
+    """Remove a draft for good. A pending task is cancelled; the stored file goes after. Errors:
+    NOT_FOUND/EDITING_DRAFT_NOT_FOUND; FAILED_PRECONDITION/EDITING_DRAFT_BUSY while a run on it is on.
+    """
     DownloadMedia: aio.UnaryStreamMultiCallable[video_project_service_pb2.DownloadMediaRequest, video_project_service_pb2.DownloadMediaResponse]  # type: ignore[assignment]
-    """Read the bytes of a clip, its still picture or a recording, from an offset. Read only. Errors:
-    NOT_FOUND/CLIP_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
-    INVALID_ARGUMENT for an offset past the end.
+    """Read the bytes of a clip, its still picture, an editing draft or a recording, from an offset. Read only. Errors:
+    NOT_FOUND/CLIP_NOT_FOUND, EDITING_DRAFT_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST;
+    FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet,
+    EDITING_DRAFT_NOT_COMPLETED; INVALID_ARGUMENT for an offset past the end.
     """
 
 class VideoProjectServiceServicer(metaclass=abc_1.ABCMeta):
-    """Video projects, their clips, and the download of media. For editors."""
+    """Video projects, their clips and editing drafts, and the download of media. For editors."""
 
     @abc_1.abstractmethod
     def CreateVideoProject(
@@ -116,8 +146,9 @@ class VideoProjectServiceServicer(metaclass=abc_1.ABCMeta):
         request: video_project_service_pb2.DeleteVideoProjectRequest,
         context: _ServicerContext,
     ) -> typing.Union[video_project_service_pb2.DeleteVideoProjectResponse, abc.Awaitable[video_project_service_pb2.DeleteVideoProjectResponse]]:
-        """Remove a project with its clips for good. A pending task is cancelled; stored clips go after. Errors:
-        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_BUSY while a run is on.
+        """Remove a project with its clips and drafts for good. Pending tasks are cancelled; stored files go after. Errors:
+        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_BUSY while a run on it or on one of its drafts
+        is on.
         """
 
     @abc_1.abstractmethod
@@ -129,14 +160,52 @@ class VideoProjectServiceServicer(metaclass=abc_1.ABCMeta):
         """List a project's clips in order. Read only. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND."""
 
     @abc_1.abstractmethod
+    def CreateEditingDraft(
+        self,
+        request: video_project_service_pb2.CreateEditingDraftRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[video_project_service_pb2.CreateEditingDraftResponse, abc.Awaitable[video_project_service_pb2.CreateEditingDraftResponse]]:
+        """Ask for an editing draft of a completed project's clips, in one transaction. Idempotent by request_id. Errors:
+        NOT_FOUND/VIDEO_PROJECT_NOT_FOUND, CLIP_NOT_FOUND; FAILED_PRECONDITION/VIDEO_PROJECT_NOT_COMPLETED;
+        INVALID_ARGUMENT for a clip named twice or a draft_root without JIANYING; ALREADY_EXISTS/REQUEST_ID_REUSED.
+        """
+
+    @abc_1.abstractmethod
+    def GetEditingDraft(
+        self,
+        request: video_project_service_pb2.GetEditingDraftRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[video_project_service_pb2.GetEditingDraftResponse, abc.Awaitable[video_project_service_pb2.GetEditingDraftResponse]]:
+        """Read one draft. Read only. Errors: NOT_FOUND/EDITING_DRAFT_NOT_FOUND."""
+
+    @abc_1.abstractmethod
+    def ListEditingDrafts(
+        self,
+        request: video_project_service_pb2.ListEditingDraftsRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[video_project_service_pb2.ListEditingDraftsResponse, abc.Awaitable[video_project_service_pb2.ListEditingDraftsResponse]]:
+        """List drafts, newest first. Read only. Errors: INVALID_ARGUMENT for a page_token of another query."""
+
+    @abc_1.abstractmethod
+    def DeleteEditingDraft(
+        self,
+        request: video_project_service_pb2.DeleteEditingDraftRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[video_project_service_pb2.DeleteEditingDraftResponse, abc.Awaitable[video_project_service_pb2.DeleteEditingDraftResponse]]:
+        """Remove a draft for good. A pending task is cancelled; the stored file goes after. Errors:
+        NOT_FOUND/EDITING_DRAFT_NOT_FOUND; FAILED_PRECONDITION/EDITING_DRAFT_BUSY while a run on it is on.
+        """
+
+    @abc_1.abstractmethod
     def DownloadMedia(
         self,
         request: video_project_service_pb2.DownloadMediaRequest,
         context: _ServicerContext,
     ) -> typing.Union[abc.Iterator[video_project_service_pb2.DownloadMediaResponse], abc.AsyncIterator[video_project_service_pb2.DownloadMediaResponse]]:
-        """Read the bytes of a clip, its still picture or a recording, from an offset. Read only. Errors:
-        NOT_FOUND/CLIP_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST; FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet;
-        INVALID_ARGUMENT for an offset past the end.
+        """Read the bytes of a clip, its still picture, an editing draft or a recording, from an offset. Read only. Errors:
+        NOT_FOUND/CLIP_NOT_FOUND, EDITING_DRAFT_NOT_FOUND, MATERIAL_NOT_FOUND, NO_THUMBNAIL; DATA_LOSS/OBJECT_LOST;
+        FAILED_PRECONDITION/ASR_NOT_COMPLETED for a canonical recording that is not made yet,
+        EDITING_DRAFT_NOT_COMPLETED; INVALID_ARGUMENT for an offset past the end.
         """
 
 def add_VideoProjectServiceServicer_to_server(servicer: VideoProjectServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...
