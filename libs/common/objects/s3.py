@@ -13,6 +13,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import S3Store as Bucket
 
+from libs.common.objects.multiparts import end_abandoned
 from libs.common.objects.store import (
     ABANDONED_SECONDS,
     ObjectInfo,
@@ -22,6 +23,9 @@ from libs.common.objects.store import (
 )
 
 PART_BYTES = 8 << 20
+# Up to here a body is one request: whatever becomes of its writer, no half multipart stays behind. Such a
+# body is in memory, and must pass within REQUEST_TIMEOUT.
+SINGLE_PUT_BYTES = 32 << 20
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
 MAX_RETRIES = 3
@@ -32,11 +36,13 @@ class S3Store:
     """Objects in one bucket, below an optional prefix.
 
     Reads of any size are made of bounded range requests, so that the request timeout bounds a stall and not
-    the size of an object. Bodies up to `PART_BYTES` are one request: a cancelled one leaves no multipart.
+    the size of an object. Larger bodies than `SINGLE_PUT_BYTES` go as multiparts, and what a killed or
+    cancelled writer leaves of these is ended by `sweep_abandoned`.
     """
 
     def __init__(self, bucket: str, prefix: str, config: dict[str, str]) -> None:
         """Connect lazily; `config` has obstore's S3 names, the standard AWS_* environment fills the rest."""
+        self._place = (bucket, prefix, config)
         self._bucket = Bucket(
             bucket,
             prefix=prefix or None,
@@ -56,7 +62,7 @@ class S3Store:
                 self._bucket,
                 checked_key(key),
                 data,
-                use_multipart=len(data) > PART_BYTES,
+                use_multipart=len(data) > SINGLE_PUT_BYTES,
                 chunk_size=PART_BYTES,
             )
 
@@ -68,7 +74,7 @@ class S3Store:
                 self._bucket,
                 checked_key(key),
                 path,
-                use_multipart=size > PART_BYTES,
+                use_multipart=size > SINGLE_PUT_BYTES,
                 chunk_size=PART_BYTES,
                 max_concurrency=4,
             )
@@ -140,11 +146,11 @@ class S3Store:
             yield path
 
     async def sweep_abandoned(self, older_than_seconds: float = ABANDONED_SECONDS) -> int:
-        """See ObjectStore. Does nothing: pending multiparts can't be listed by this client.
-
-        Give the bucket a lifecycle rule that ends multipart uploads after a day.
-        """
-        return 0
+        """See ObjectStore: multipart uploads that were begun that long ago and never ended."""
+        name, prefix, config = self._place
+        return await asyncio.to_thread(
+            end_abandoned, name, prefix, config, older_than_seconds=older_than_seconds
+        )
 
     async def check(self) -> None:
         """See ObjectStore."""

@@ -15,7 +15,7 @@ import pytest
 from libs.common.objects import InvalidKey, ObjectMissing, ObjectStore, StoreUnavailable, open_url
 from tests.integration.objects.servers import moto_endpoint, seaweedfs_endpoint, store_url
 
-BIG = 9 << 20  # more than one part of a multipart upload
+BIG = (32 << 20) + 1  # a multipart upload, on a store that has them
 
 
 @pytest.fixture(scope="module", params=["folder", "moto", "seaweedfs"])
