@@ -42,14 +42,20 @@ class Coalescer(Generic[Item, Answer]):
     """Collects single calls into shared flushes.
 
     `flush` takes the items of a batch and returns their answers in order; it owns its transaction. A batch
-    that one item spoils is done again item by item, so that only that item's caller sees the error.
+    that one item spoils is done again item by item, so that only that item's caller sees the error. A batch
+    weighs `most` at most by `weigh` (each item one, if not said), or is a single item.
     """
 
     def __init__(
-        self, flush: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]], *, most: int = 1000
+        self,
+        flush: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]],
+        *,
+        most: int = 1000,
+        weigh: Callable[[Item], int] = lambda _: 1,
     ) -> None:
         self._flush = flush
         self._most = most
+        self._weigh = weigh
         self._waiting: deque[tuple[Item, asyncio.Future[Answer]]] = deque()
         self._running: asyncio.Task[None] | None = None
 
@@ -73,10 +79,17 @@ class Coalescer(Generic[Item, Answer]):
     async def _run(self) -> None:
         try:
             while self._waiting:
-                batch = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
-                await self._answer_all(batch)
+                await self._answer_all(self._next())
         finally:
             self._running = None
+
+    def _next(self) -> list[tuple[Item, asyncio.Future[Answer]]]:
+        """Take those who have waited longest, as many as one flush may hold."""
+        batch = [self._waiting.popleft()]
+        weight = self._weigh(batch[0][0])
+        while self._waiting and (weight := weight + self._weigh(self._waiting[0][0])) <= self._most:
+            batch.append(self._waiting.popleft())
+        return batch
 
     async def _answer_all(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:
         """Answer, and leave no caller of this batch without one, whatever happens."""

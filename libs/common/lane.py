@@ -67,11 +67,15 @@ def _gone(error: BaseException) -> asyncpg.PostgresConnectionError:
 
 
 class Lane:
-    """A connection for one caller at a time, opened at its first use and again after it broke."""
+    """A connection for one caller at a time, opened at its first use and again after it broke.
 
-    def __init__(self, settings: DatabaseSettings, name: str) -> None:
+    `server_settings` are settings of the session beside, or instead of, those of every lane.
+    """
+
+    def __init__(self, settings: DatabaseSettings, name: str, **server_settings: str) -> None:
         self._settings = settings
         self._name = name
+        self._server_settings = _PLAN | server_settings
         self._lock = asyncio.Lock()
         self._connection: Connection | None = None
 
@@ -109,7 +113,7 @@ class Lane:
         """
         async with self._lock:
             if self._connection is None or self._connection.is_closed():
-                self._connection = await connect(self._settings, self._name, **_PLAN)
+                self._connection = await connect(self._settings, self._name, **self._server_settings)
             connection = self._connection
             with self._told_apart(connection):
                 yield connection
@@ -135,7 +139,7 @@ class Lane:
     async def _begin(self) -> tuple[Connection, asyncpg.transaction.Transaction]:
         for fresh in (False, True):
             if self._connection is None or self._connection.is_closed():
-                self._connection = await connect(self._settings, self._name, **_PLAN)
+                self._connection = await connect(self._settings, self._name, **self._server_settings)
                 fresh = True  # noqa: PLW2901 - a connection opened just now gets no second try
             transaction = self._connection.transaction()
             try:

@@ -1,38 +1,48 @@
-"""How many submissions a key may make: a bucket of tokens for each, on each server."""
+"""How many submissions a key may make: a bucket of tokens beside the key, shared by all servers.
+
+A server takes tokens from the bucket by slices, in the statement that takes the submissions, and uses them up
+before it asks again: the bucket's row is written some ten times a second at most, however many calls come.
+"""
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from services.ingest.errors import RateLimited
+SLICE_SECONDS = 0.1
+# A slice that nobody used meanwhile is given up, so that an idle server holds nothing back for later.
+KEEP_SECONDS = 1.0
 
-MAX_KEYS = 10_000
+
+class Wish(NamedTuple):
+    """What a flush needs of one key's budget: tokens held here, and those wanted from the bucket."""
+
+    key_id: str
+    held: int
+    wanted: int
 
 
-class KeyBudgets:
-    """Buckets that fill at `per_second` up to `burst`; those used longest ago are forgotten, that is full."""
+class Slices:
+    """The tokens that this server holds, by key."""
 
     def __init__(self, per_second: float, burst: int) -> None:
-        self._per_second = per_second
-        self._burst = float(burst)
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._size = max(1, min(burst, int(per_second * SLICE_SECONDS)))
+        self._held: dict[str, tuple[int, float]] = {}
 
-    def spend(self, key_id: str, now: float | None = None) -> None:
-        """Take a token of a key; call it once the key has proved itself by its signature.
+    def wishes(self, calls: Mapping[str, int], now: float) -> list[Wish]:
+        """Return what so many calls of each key need; `now` is the server's monotonic time in seconds."""
+        self._held = {key: slice_ for key, slice_ in self._held.items() if slice_[1] > now}
+        found = []
+        for key_id, count in calls.items():
+            held, _ = self._held.get(key_id, (0, 0.0))
+            found.append(Wish(key_id, held, 0 if held >= count else max(count - held, self._size)))
+        return found
 
-        Raises:
-            RateLimited: there is none; it says when there will be.
-        """
-        now = time.monotonic() if now is None else now
-        tokens, at = self._buckets.pop(key_id, (self._burst, now))
-        tokens = min(self._burst, tokens + (now - at) * self._per_second)
-        allowed = tokens >= 1
-        self._buckets[key_id] = (tokens - 1 if allowed else tokens, now)
-        if len(self._buckets) > MAX_KEYS:
-            self._buckets.popitem(last=False)
-        if not allowed:
-            raise RateLimited(
-                f"this key makes more than {self._per_second:g} calls a second: slow down",
-                retry_delay_seconds=(1 - tokens) / self._per_second,
-            )
+    def settle(self, wish: Wish, *, granted: int, calls: int, now: float) -> None:
+        """Note what is left of a key's tokens after a flush with so many calls of it."""
+        left = wish.held + granted - calls
+        if left <= 0:
+            self._held.pop(wish.key_id, None)
+            return
+        until = now + KEEP_SECONDS if granted else self._held[wish.key_id][1]
+        self._held[wish.key_id] = (left, until)

@@ -69,7 +69,7 @@ class TwoKeysWork(DomainError):
 
 
 class RateLimited(DomainError):
-    """The key's budget is used up for the moment."""
+    """The key's budget, which all servers share, is used up for the moment."""
 
     kind = Kind.RESOURCE_EXHAUSTED
     reason = "RATE_LIMITED"
@@ -80,6 +80,13 @@ class ArticleUnknown(DomainError):
 
     kind = Kind.NOT_FOUND
     reason = "ARTICLE_UNKNOWN"
+
+
+class JobJustPurged(DomainError):
+    """The request id was known a moment ago, and its job is gone now: the same call makes a new one."""
+
+    kind = Kind.ABORTED
+    reason = "JOB_JUST_PURGED"
 
 
 class JobNotFound(DomainError):

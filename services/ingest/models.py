@@ -9,6 +9,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    Double,
     ForeignKey,
     Index,
     Integer,
@@ -65,6 +66,9 @@ spider_keys = Table(
     Column("sealed_secret", LargeBinary, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("revoked_at", DateTime(timezone=True)),
+    # calls that may still be made as of `budget_at`, before the bucket is filled up: infinite is full
+    Column("budget", Double, nullable=False, server_default=text("'Infinity'")),
+    Column("budget_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
 )
 Index("spider_keys_by_spider", spider_keys.c.spider_id)
 Index(
@@ -153,6 +157,8 @@ job_images = Table(
     _number("height"),
     _text("dhash"),
     Column("thumbnail_keys", ARRAY(Text), nullable=False, server_default=text("'{}'")),
+    # how often its host wanted a pause that was too long to wait for
+    _number("pauses"),
     CheckConstraint("result IN ('stored', 'failed')", name="job_images_result"),
 )
 

@@ -15,11 +15,12 @@ from frontrow.ingest.v1 import (
 from libs.common.client import connect
 from libs.common.db import Database
 from libs.common.follow import Follower
+from libs.common.lane import Lane
 from libs.common.outbox import OutboxRelay
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from libs.common.tasks import TaskPeer
-from services.ingest.budget import KeyBudgets
+from services.ingest.keyring import KeyRing
 from services.ingest.loops.purge_nonces import NoncePurge
 from services.ingest.metrics import IngestMetrics
 from services.ingest.models import outbox
@@ -27,11 +28,13 @@ from services.ingest.parts import Parts
 from services.ingest.peers import IntakeChecks
 from services.ingest.refusals import TaskRefusals
 from services.ingest.repository_follow import JobFollowSource
+from services.ingest.repository_submit import Limits
 from services.ingest.sealing import Sealer
 from services.ingest.servicer import IngestServicer
 from services.ingest.servicer_work import IngestWorkServicer
 from services.ingest.settings import IngestSettings
 from services.ingest.states import TASK_TYPE
+from services.ingest.submit_desk import SubmitDesk
 from services.ingest.tasks import CREATE_TASK
 
 
@@ -45,14 +48,17 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
         database, outbox, {CREATE_TASK: peer.create_sender}, on_rejected=TaskRefusals(database)
     )
     to_review = connect(common.peers.review_address, transport=common.transport, actor="ingest")
+    # joins within a flush's own rows: a nested loop would look at each pair of them
+    lane = Lane(common.database, "frontrow-ingest-submit", enable_hashjoin="on")
+    limits = Limits(settings.key_calls_per_second, settings.key_burst, settings.window_seconds)
     parts = Parts(
         database=database,
         sealer=sealer,
         checks=IntakeChecks(to_review),
-        budgets=KeyBudgets(settings.key_calls_per_second, settings.key_burst),
+        keys=KeyRing(database, sealer),
+        desk=SubmitDesk(lane, limits),
         metrics=IngestMetrics(),
         wake_relay=relay.wake,
-        window_seconds=settings.window_seconds,
         max_attempts=settings.max_attempts,
     )
     follower = Follower(
@@ -73,6 +79,8 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
         ingest_work_service_pb2_grpc.add_IngestWorkServiceServicer_to_server(work, server)
 
     async def close() -> None:
+        await parts.desk.drained()
+        await lane.close()
         await channel.close()
         await to_review.close()
         await database.close()

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from frontrow.ingest.v1 import ingest_service_pb2_grpc
 
 from libs.common.db import Database
-from services.ingest.budget import KeyBudgets
+from services.ingest.keyring import KeyRing
 from services.ingest.metrics import IngestMetrics
 from services.ingest.peers import IntakeChecks
 from services.ingest.sealing import Sealer
+from services.ingest.submit_desk import SubmitDesk
 
 
 @dataclass(frozen=True)
@@ -21,10 +22,10 @@ class Parts:
     database: Database
     sealer: Sealer
     checks: IntakeChecks
-    budgets: KeyBudgets
+    keys: KeyRing
+    desk: SubmitDesk
     metrics: IngestMetrics
     wake_relay: Callable[[], None]
-    window_seconds: int
     max_attempts: int
 
 

@@ -1,60 +1,131 @@
-"""SQL of a submission: key, nonce and job. No function commits."""
+"""SQL of submissions: what many callers brought in one statement. No function commits."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import delete, extract, func, select, text
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from services.ingest.models import AnyRow, jobs, nonces, spider_keys
+from libs.common.lane import Connection
+from services.ingest import statements_submit
+from services.ingest.budget import Wish
+from services.ingest.models import nonces, spider_keys
 
 PURGE_BATCH = 5000
 
 
-class Key(NamedTuple):
-    """A key that works, and the database's time (Unix seconds) when it was read."""
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job as it will be stored, and the serialised order for its task."""
 
-    spider_id: UUID
-    sealed_secret: bytes
+    job_id: UUID
+    task_id: UUID
+    request_id: str
+    request_digest: bytes
+    kind: str
+    title: str
+    source: str
+    source_url: str
+    gallery: bytes
+    image_count: int
+    task_order: bytes
+
+
+class Entry(NamedTuple):
+    """A call whose signature is good; without a job it only asks whether it would be let in."""
+
+    key_id: str
+    nonce: str
+    signed_at: int
+    job: NewJob | None
+
+
+class Limits(NamedTuple):
+    """Calls a second and at most at once of a key, on all servers together, and the window of a signature."""
+
+    per_second: float
+    burst: int
+    window_seconds: int
+
+
+class Verdict(NamedTuple):
+    """What became of an entry.
+
+    `name` is one of accepted, known (its request id is), let_in, unknown_key, limited, skewed, replayed;
+    `tokens` of the key's shared budget were granted to this server out of those `available`.
+    """
+
+    name: str
+    spider_id: UUID | None
     now: float
+    tokens: int
+    available: float
 
 
-async def working_key(session: AsyncSession, key_id: str) -> Key | None:
-    """Return the key with this id, None when there is none or it is revoked."""
-    query = select(spider_keys.c.spider_id, spider_keys.c.sealed_secret, extract("epoch", func.now())).where(
+class FirstJob(NamedTuple):
+    """The job that a spider made under a request id."""
+
+    job_id: UUID
+    request_digest: bytes
+
+
+async def enter(
+    connection: Connection, entries: Sequence[Entry], wishes: Sequence[Wish], limits: Limits
+) -> list[Verdict]:
+    """Take the entries that may come in, each with nonce, job and order, in one statement (domain.md 3.1).
+
+    `wishes` names each key of the entries once. Within one call the first entry with a nonce or a request id
+    counts. Returns a verdict for each entry, in order.
+    """
+    rows = await connection.fetch(
+        statements_submit.ENTER, *_columns(entries), *zip(*wishes, strict=True), *limits
+    )
+    return [
+        Verdict(row["verdict"], row["spider_id"], row["now"], row["tokens"], row["available"]) for row in rows
+    ]
+
+
+async def first_jobs(connection: Connection, asked: Sequence[tuple[UUID, str]]) -> list[FirstJob | None]:
+    """Return for each (spider, request id) the job made under it, None for one that is gone."""
+    rows = await connection.fetch(
+        statements_submit.KNOWN, [spider for spider, _ in asked], [request for _, request in asked]
+    )
+    found = {row["n"] - 1: FirstJob(row["id"], row["request_digest"]) for row in rows}
+    return [found.get(index) for index in range(len(asked))]
+
+
+def _columns(entries: Sequence[Entry]) -> tuple[list[object], ...]:
+    jobs = [entry.job for entry in entries]
+    return (
+        [entry.key_id for entry in entries],
+        [entry.nonce for entry in entries],
+        [entry.signed_at for entry in entries],
+        [job and job.job_id for job in jobs],
+        [job and job.task_id for job in jobs],
+        [job and job.request_id for job in jobs],
+        [job and job.request_digest for job in jobs],
+        [job and job.kind for job in jobs],
+        [job and job.title for job in jobs],
+        [job and job.source for job in jobs],
+        [job and job.source_url for job in jobs],
+        [job and job.gallery for job in jobs],
+        [job and job.image_count for job in jobs],
+        [job and job.task_order for job in jobs],
+    )
+
+
+async def sealed_secret(session: AsyncSession, key_id: str) -> bytes | None:
+    """Return the box with the secret of a key that works, None when there is none or it is revoked."""
+    query = select(spider_keys.c.sealed_secret).where(
         spider_keys.c.key_id == key_id, spider_keys.c.revoked_at.is_(None)
     )
-    row = (await session.execute(query)).one_or_none()
-    return None if row is None else Key(row[0], row[1], float(row[2]))
-
-
-async def use_nonce(session: AsyncSession, spider_id: UUID, nonce: str, signed_at: int) -> bool:
-    """Note a nonce; False when the spider has used it before (whatever the key)."""
-    added = await session.execute(
-        insert(nonces)
-        .values(spider_id=spider_id, nonce=nonce, signed_at=datetime.fromtimestamp(signed_at, UTC))
-        .on_conflict_do_nothing()
-        .returning(nonces.c.nonce)
-    )
-    return added.scalar_one_or_none() is not None
-
-
-async def add_job(session: AsyncSession, values: dict[str, Any]) -> bool:
-    """Add a pending job; False when its request id is known (no conflict target: the id is new anyway)."""
-    added = await session.execute(insert(jobs).values(**values).on_conflict_do_nothing().returning(jobs.c.id))
-    return added.scalar_one_or_none() is not None
-
-
-async def job_of_request(session: AsyncSession, spider_id: UUID, request_id: str) -> AnyRow:
-    """Return (id, request_digest) of the job a spider made under a request id that is known."""
-    query = select(jobs.c.id, jobs.c.request_digest).where(
-        jobs.c.spider_id == spider_id, jobs.c.request_id == request_id, text("request_id <> ''")
-    )
-    return (await session.execute(query)).one()
+    box: bytes | None = (await session.execute(query)).scalar_one_or_none()
+    return box
 
 
 async def purge_nonces(session: AsyncSession, keep_seconds: float) -> int:

@@ -31,8 +31,8 @@ class IngestSettings(BaseSettings):
     )
     max_attempts: int = Field(default=3, ge=1, le=100, description="tries of a job before it is failed")
     key_calls_per_second: float = Field(
-        default=200.0, gt=0, description="submissions of one key that a server takes, on average"
+        default=200.0, gt=0, description="submissions of one key that all servers together take, on average"
     )
     key_burst: int = Field(
-        default=1000, ge=1, description="submissions of one key that a server takes at once"
+        default=1000, ge=1, description="submissions of one key that all servers together take at once"
     )

@@ -1,4 +1,4 @@
-"""Check a spider's signature (domain.md 3.1); pure, the database's time and the secret are arguments."""
+"""Check a spider's signature (domain.md 3.1); pure. Its time and nonce are checked where the call enters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from services.ingest.errors import BadSignature, ClockSkew, UnknownKey
+from services.ingest.errors import BadSignature, UnknownKey
 
 KEY_ID, TIMESTAMP, NONCE, SIGNATURE = (
     "x-frontrow-key-id",
@@ -58,13 +58,3 @@ def check_signature(secret: str, method: str, credentials: Credentials, request:
         raise BadSignature(f"{TIMESTAMP} must be Unix seconds")
     if not _NONCE_SHAPE.fullmatch(credentials.nonce):
         raise BadSignature(f"{NONCE} must be 16 to 64 of A-Z, a-z, 0-9, _ and -")
-
-
-def check_window(signed_at: int, now: float, window_seconds: int) -> None:
-    """Return if the signature's time is within the window of the database's. Raises ClockSkew."""
-    if abs(signed_at - int(now)) > window_seconds:
-        raise ClockSkew(
-            f"the signature's time is {signed_at - now:+.0f} s off, at most {window_seconds} s are allowed:"
-            " set the spider's clock and sign again",
-            server_time=f"{now:.0f}",
-        )

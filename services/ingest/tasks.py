@@ -14,8 +14,8 @@ from services.ingest.states import TASK_TYPE
 CREATE_TASK = "create_task"
 
 
-async def order_task(session: AsyncSession, job_id: UUID, task_id: UUID, *, max_attempts: int) -> None:
-    """Write the outbox row that makes the task with the id that the job has."""
+def task_order(job_id: UUID, task_id: UUID, *, max_attempts: int) -> task_service_pb2.CreateTaskRequest:
+    """Return the call that makes a job's task with the id that the job has."""
     order = task_service_pb2.CreateTaskRequest(
         task_id=str(task_id),
         type=TASK_TYPE,
@@ -23,4 +23,10 @@ async def order_task(session: AsyncSession, job_id: UUID, task_id: UUID, *, max_
         max_attempts=max_attempts,
     )
     order.payload.update({"job_id": str(job_id)})
+    return order
+
+
+async def order_task(session: AsyncSession, job_id: UUID, task_id: UUID, *, max_attempts: int) -> None:
+    """Write the outbox row that makes the task of a job that is run again."""
+    order = task_order(job_id, task_id, max_attempts=max_attempts)
     await enqueue(session, outbox, subject=order.subject, kind=CREATE_TASK, body=order.SerializeToString())

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 
 import grpc
 import pytest
+from frontrow.client import sign
 from frontrow.client.signing import METHOD, signature
 from frontrow.ingest.v1 import ingest_service_pb2
 
 from libs.common.client import error_info
-from services.ingest.budget import KeyBudgets
-from services.ingest.errors import RateLimited
+from libs.common.testing import eventually
 from services.ingest.mount import mount
 from tests.conftest import Serve
 from tests.integration.ingest.conftest import Ingest, common_settings, gallery, ingest_settings
@@ -127,15 +127,52 @@ async def test_a_wrong_signature_spends_nothing_of_the_keys_budget(slow_lane: In
     assert (await slow_lane.call(submission())).accepted
 
 
-def test_a_budget_fills_up_again_and_never_beyond_its_burst() -> None:
-    budgets = KeyBudgets(per_second=2, burst=2)
-    budgets.spend("a", now=0)
-    budgets.spend("a", now=0)
-    with pytest.raises(RateLimited) as refused:
-        budgets.spend("a", now=0.1)
-    assert refused.value.retry_delay_seconds == pytest.approx(0.4)
-    budgets.spend("a", now=0.5)
-    budgets.spend("a", now=1000)
-    budgets.spend("a", now=1000)
-    with pytest.raises(RateLimited):
-        budgets.spend("a", now=1000)
+async def test_a_bad_gallery_spends_of_the_keys_budget_like_a_good_one(slow_lane: Ingest) -> None:
+    bad = submission()
+    bad.gallery.images[0].url = "ftp://a.example/b.jpg"
+    told = [await reason(slow_lane.call(bad)) for _ in range(4)]
+    assert told == ["INVALID_ARGUMENT"] * 3 + ["RATE_LIMITED"]
+
+
+async def test_a_limited_call_leaves_nothing_behind_and_gets_in_later_as_it_was_signed(
+    slow_lane: Ingest,
+) -> None:
+    for _ in range(3):
+        await slow_lane.call(submission())
+    request = submission()
+    signed = sign(request.SerializeToString(), key_id=slow_lane.key_id, secret=slow_lane.secret)
+    assert await reason(slow_lane.call(request, signed)) == "RATE_LIMITED"
+
+    async def gets_in() -> bool:
+        (answer,) = await asyncio.gather(slow_lane.call(request, signed), return_exceptions=True)
+        if isinstance(answer, grpc.aio.AioRpcError):
+            assert error_info(answer).reason == "RATE_LIMITED"
+            return False
+        return True
+
+    await eventually(gets_in, 10.0)
+
+
+async def test_all_servers_share_the_budget_of_a_key(
+    slow_lane: Ingest, serve: Serve, database_url: str
+) -> None:
+    common = common_settings(database_url, task_address="127.0.0.1:9")
+    settings = ingest_settings(key_calls_per_second=0.5, key_burst=3)
+    second = Ingest(await serve("ingest", await mount(settings, common)))
+    second.key_id, second.secret = slow_lane.key_id, slow_lane.secret
+    began = time.monotonic()
+    calls = [server.call(submission()) for server in (slow_lane, second) for _ in range(6)]
+    answers = await asyncio.gather(*calls, return_exceptions=True)
+    let_in = sum(not isinstance(answer, BaseException) for answer in answers)
+    assert 3 <= let_in <= 3 + (time.monotonic() - began) * 0.5
+    refused = [error_info(a).reason for a in answers if isinstance(a, grpc.aio.AioRpcError)]
+    assert set(refused) == {"RATE_LIMITED"}
+    await second.channel.close()
+
+
+async def test_a_revoked_key_is_told_so_before_its_signature_is_looked_at(ingest: Ingest) -> None:
+    assert (await ingest.call(submission())).accepted  # the server knows the key now
+    await ingest.stub.RevokeSpiderKey(Revoke(key_id=ingest.key_id))
+    assert await reason(ingest.call(submission())) == "UNKNOWN_KEY"
+    ingest.secret = "wrong"
+    assert await reason(ingest.call(submission())) == "UNKNOWN_KEY"

@@ -224,8 +224,9 @@ async def test_only_nonces_that_no_window_lets_in_any_more_are_purged(
     ages = {"gone-0123456789abc": 361, "kept-0123456789abc": 355, "ahead-0123456789ab": -299}
     async with database.begin() as session:
         for nonce, age in ages.items():
-            signed_at = int((now - timedelta(seconds=age)).timestamp())
-            await repository_submit.use_nonce(session, UUID(ingest.spider_id), nonce, signed_at)
+            signed_at = now - timedelta(seconds=age)
+            values = {"spider_id": UUID(ingest.spider_id), "nonce": nonce, "signed_at": signed_at}
+            await session.execute(nonces.insert().values(**values))
         await repository_submit.purge_nonces(session, 360)
         query = select(nonces.c.nonce).where(nonces.c.spider_id == UUID(ingest.spider_id))
         left = set((await session.execute(query)).scalars())
