@@ -66,17 +66,19 @@ def normalised(gallery: gallery_pb2.Gallery) -> gallery_pb2.Gallery:
     copy.CopyFrom(gallery)
     copy.source, copy.source_url = normalise_source(gallery.source), normalise_url(gallery.source_url)
     violations = source_violations(copy.source, copy.source_url, "gallery.")
-    for index, image in enumerate(gallery.images):
-        problem = image_url_problem(image.url)
+    # read once: each look into a message makes an object
+    images = [(image.position, image.url, image.caption) for image in gallery.images]
+    for index, (_, url, _) in enumerate(images):
+        problem = image_url_problem(url)
         if problem is not None:
             violations.append(FieldViolation(f"gallery.images[{index}].url", problem))
     refuse_if_any(violations)
     del copy.images[:]
     seen: set[str] = set()
-    for image in sorted(gallery.images, key=lambda image: image.position):
-        if image.url not in seen:
-            seen.add(image.url)
-            copy.images.add(url=image.url, caption=image.caption, position=len(seen))
+    for _, url, caption in sorted(images, key=lambda image: image[0]):
+        if url not in seen:
+            seen.add(url)
+            copy.images.add(url=url, caption=caption, position=len(seen))
     return copy
 
 
@@ -168,6 +170,7 @@ _IMAGE_TEXTS = (
     "width",
     "height",
     "dhash",
+    "pauses",
 )
 
 

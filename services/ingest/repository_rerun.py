@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from services.ingest.models import AnyRow, jobs
+from services.ingest.models import AnyRow, job_images, jobs
 from services.ingest.states import JobStatus
 
 
@@ -59,7 +59,7 @@ async def matching(
 async def rerun(session: AsyncSession, job_id: UUID, old_task_id: UUID, new_task_id: UUID) -> bool:
     """Put an ended job under a new task; False when it has not ended, or has another task already.
 
-    The images it has stored stay; the version seen starts anew with the task.
+    The images it has stored stay; the version seen and the pauses of hosts start anew with the task.
     """
     change = (
         update(jobs)
@@ -84,7 +84,10 @@ async def rerun(session: AsyncSession, job_id: UUID, old_task_id: UUID, new_task
         )
         .returning(jobs.c.id)
     )
-    return (await session.execute(change)).one_or_none() is not None
+    if (await session.execute(change)).one_or_none() is None:
+        return False
+    await session.execute(update(job_images).where(job_images.c.job_id == job_id).values(pauses=0))
+    return True
 
 
 async def of_url(session: AsyncSession, source_url: str, limit: int) -> Sequence[AnyRow]:

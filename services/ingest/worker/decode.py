@@ -7,7 +7,7 @@ from pathlib import Path
 
 from libs.common.child import ChildCrashed, ChildFailed, ChildTimeout
 from libs.common.child_pool import ChildPool
-from services.ingest.worker.problems import ImageProblem
+from services.ingest.worker.problems import ImageProblem, WorkerTrouble
 from services.ingest.worker.settings import IngestWorkerSettings
 
 _MODULE = "services.ingest.worker.decode_child"
@@ -48,6 +48,7 @@ class Decoder:
 
         Raises:
             ImageProblem: it is no image that is taken, or its decoding took too long or broke the process.
+            WorkerTrouble: the file can't be read, its thumbnails not be written, or no process be started.
         """
         request = {"path": str(path), "thumbnail_widths": sorted(self._settings.thumbnail_widths)}
         try:
@@ -56,6 +57,10 @@ class Decoder:
             raise ImageProblem("DECODE_TIMEOUT", "decoding it took too long") from error
         except (ChildCrashed, ChildFailed) as error:
             raise ImageProblem("DECODER_CRASHED", "decoding it broke the decoder") from error
+        except OSError as error:
+            raise WorkerTrouble(f"no decoder can be started: {error.strerror}") from error
+        if "trouble" in answer:
+            raise WorkerTrouble(f"the scratch folder failed: {answer['trouble']}")
         if "refused" in answer:
             raise ImageProblem(answer["refused"]["reason"], answer["refused"]["message"])
         thumbnails = tuple(

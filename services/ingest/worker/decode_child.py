@@ -6,8 +6,10 @@ Hostile bytes meet the decoder here, where a memory limit and a timeout end what
 from __future__ import annotations
 
 import hashlib
+import io
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,8 @@ MAX_PIXELS = 60_000_000
 MAX_SIDE = 65_535
 MAX_FRAMES = 200
 MAX_PIXELS_OF_ALL_FRAMES = 4 * MAX_PIXELS
+# Pillow's blocks of 16 MiB that stay for the next image: fresh memory for each is a third of a decode's time.
+KEPT_BLOCKS = 8
 
 # Pillow's name of the format -> (extension, media type); MPO is a JPEG with further pictures behind it
 TYPES = {
@@ -54,25 +58,40 @@ class Refusal(Exception):
         self.message = message
 
 
+@dataclass(frozen=True, slots=True)
+class Thumbnail:
+    """An encoded smaller picture."""
+
+    width: int
+    height: int
+    raw: bytes
+
+
 def handle(request: dict[str, Any], _emit: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Decode the file at `path` whole and make thumbnails of the widths asked for, beside it.
 
-    Answers what the image is, or `refused` with a reason. What a decoder says of hostile bytes stays here.
+    Answers what the image is; or `refused` with a reason; or `trouble` when the file can't be read or the
+    thumbnails not be written. What a decoder says of hostile bytes stays here.
     """
     path = Path(request["path"])
     try:
-        return _inspect(path, [int(width) for width in request["thumbnail_widths"]])
+        # read at once: what the disk has to say is said here, and an error while decoding is the image's
+        found, small = _inspect(path.read_bytes(), [int(width) for width in request["thumbnail_widths"]])
+        found["thumbnails"] = [_write(each, path) for each in small]
     except Refusal as refusal:
         return {"refused": {"reason": refusal.reason, "message": refusal.message}}
     except MemoryError:
         return {"refused": {"reason": "TOO_MANY_PIXELS", "message": "decoding it takes too much memory"}}
+    except OSError as error:
+        return {"trouble": error.strerror}
+    return found
 
 
-def _inspect(path: Path, widths: list[int]) -> dict[str, Any]:
+def _inspect(raw: bytes, widths: list[int]) -> tuple[dict[str, Any], list[Thumbnail]]:
     try:
-        image = Image.open(path, formats=_FORMATS)
+        image = Image.open(io.BytesIO(raw), formats=_FORMATS)
     except UnidentifiedImageError as error:
-        if _begins_like_an_image(path):
+        if _begins_like_an_image(raw):
             raise _broken(error) from error
         raise Refusal("NOT_AN_IMAGE", "it is no JPEG, PNG, WebP, AVIF or GIF") from error
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -86,25 +105,23 @@ def _inspect(path: Path, widths: list[int]) -> dict[str, Any]:
         if min(width, height) < 1:
             raise Refusal("BROKEN_IMAGE", "it has no pixels")
         extension, content_type = TYPES[image.format or ""]
-        _check_end(path, extension)
+        _check_end(raw, extension)
         _decode_every_frame(image)
         sideways = _orientation(image) in _SIDEWAYS
         shown_width = height if sideways else width
         picture = _upright(image, min(max(widths, default=64), shown_width))
-    thumbnails = [_thumbnail(picture, each, path) for each in widths if each < shown_width]
-    return {
+    found = {
         "extension": extension,
         "content_type": content_type,
         "width": width,
         "height": height,
         "dhash": dhash(picture),
-        "thumbnails": thumbnails,
     }
+    return found, _thumbnails(picture, [each for each in widths if each < shown_width])
 
 
-def _begins_like_an_image(path: Path) -> bool:
-    with path.open("rb") as file:
-        head = file.read(12)
+def _begins_like_an_image(raw: bytes) -> bool:
+    head = raw[:12]
     boxed = head[8:12] == b"WEBP" if head[:4] == b"RIFF" else head[4:] in {b"ftypavif", b"ftypavis"}
     return boxed or head.startswith(_BEGINNINGS)
 
@@ -136,9 +153,8 @@ def _check_frames(count: int, pixels: int) -> None:
         raise Refusal("TOO_MANY_FRAMES", f"at most {MAX_FRAMES} frames are taken")
 
 
-def _check_end(path: Path, extension: str) -> None:
+def _check_end(raw: bytes, extension: str) -> None:
     """Refuse a file whose end is missing in a way that decoders overlook."""
-    raw = path.read_bytes()
     if extension == "jpg":
         whole = raw.find(b"\xff\xd9", _first_scan(raw)) >= 0
     elif extension == "png":
@@ -184,7 +200,7 @@ def _upright(image: Image.Image, width: int) -> Image.Image:
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
     if image.mode not in {"RGB", "RGBA", "L"}:
         image = _eight_bits(image)
-    small = image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
+    small = _resized(image, size)
     if small.mode == "L":
         small = small.convert("RGB")
     for turn in _TURNS.get(orientation, ()):
@@ -201,28 +217,51 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     return image.convert("RGBA" if transparent else "RGB")
 
 
-def _thumbnail(picture: Image.Image, width: int, path: Path) -> dict[str, Any]:
-    height = max(1, round(picture.height * width / picture.width))
-    small = picture.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=2.0)
-    target = path.with_name(f"{path.name}.{width}.webp")
-    small.save(target, "WEBP", quality=80, method=2, icc_profile=picture.info.get("icc_profile"))
-    raw = target.read_bytes()
+def _resized(image: Image.Image, size: tuple[int, int]) -> Image.Image:
+    """Return a smaller copy: whole steps by averaging, the rest by a filter that sharpens no noise.
+
+    On 8.6 megapixels this takes a quarter of the time of Lanczos, whose window goes wide over every pixel.
+    """
+    return image.resize(size, Image.Resampling.HAMMING, reducing_gap=1.0)
+
+
+def _thumbnails(picture: Image.Image, widths: list[int]) -> list[Thumbnail]:
+    """Make thumbnails, widest first, each of the one before it; return them smallest first."""
+    made: list[Thumbnail] = []
+    for width in sorted(widths, reverse=True):
+        picture = _resized(picture, (width, max(1, round(picture.height * width / picture.width))))
+        made.insert(0, Thumbnail(width, picture.height, _encoded(picture)))
+    return made
+
+
+def _encoded(picture: Image.Image) -> bytes:
+    target = io.BytesIO()
+    profile = picture.info.get("icc_profile")
+    # the least effort: methods 1 and 2 take 20 and 70 % more time for 3 and 17 % less bytes
+    picture.save(target, "WEBP", quality=80, method=0, icc_profile=profile)
+    return target.getvalue()
+
+
+def _write(thumbnail: Thumbnail, beside: Path) -> dict[str, Any]:
+    target = beside.with_name(f"{beside.name}.{thumbnail.width}.webp")
+    target.write_bytes(thumbnail.raw)
     return {
         "path": str(target),
-        "width": width,
-        "height": height,
-        "size": len(raw),
-        "sha256": hashlib.sha256(raw).hexdigest(),
+        "width": thumbnail.width,
+        "height": thumbnail.height,
+        "size": len(thumbnail.raw),
+        "sha256": hashlib.sha256(thumbnail.raw).hexdigest(),
     }
 
 
 def dhash(picture: Image.Image) -> str:
     """Return the difference hash of a picture: is each of 8 × 8 cells brighter than its right neighbour."""
-    grey = picture.convert("RGB").convert("L").resize((9, 8), Image.Resampling.LANCZOS).tobytes()
+    grey = picture.convert("RGB").convert("L")
+    cells = grey.resize((9, 8), Image.Resampling.LANCZOS, reducing_gap=2.0).tobytes()
     bits = 0
     for row in range(8):
         for column in range(8):
-            bits = bits << 1 | (grey[row * 9 + column] > grey[row * 9 + column + 1])
+            bits = bits << 1 | (cells[row * 9 + column] > cells[row * 9 + column + 1])
     return f"{bits:016x}"
 
 
@@ -235,8 +274,9 @@ def _too_many_pixels() -> Refusal:
 
 
 def configure() -> None:
-    """Make Pillow refuse large images where it only warns."""
+    """Make Pillow refuse large images where it only warns, and keep the memory of one image for the next."""
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    Image.core.set_blocks_max(KEPT_BLOCKS)  # type: ignore[attr-defined]  # a setting without another name
     warnings.simplefilter("error", Image.DecompressionBombWarning)
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import zlib
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 import aiohttp
 from yarl import URL
 
 from libs.common.guard import AddressBlocked, Guard, GuardedResolver, watching
+from services.ingest.worker.body import Sink, too_large, unpacker
 from services.ingest.worker.hosts import HostPauses, retry_after_seconds
-from services.ingest.worker.problems import ImageProblem
+from services.ingest.worker.problems import HostPaused, ImageProblem, WorkerTrouble
 from services.ingest.worker.settings import IngestWorkerSettings
 
 MAX_REDIRECTS = 5
@@ -23,6 +23,8 @@ CHUNK_BYTES = 1 << 18
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+# A connection that fails for these is missed by this machine, not by the host.
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _HEADERS = {"User-Agent": "frontrow-ingest/1", "Accept": "image/*", "Accept-Encoding": "identity"}
 
 
@@ -84,6 +86,7 @@ class Downloader:
         Raises:
             ImageProblem: it can't be had.
             HostPaused: its host asked for a long pause.
+            WorkerTrouble: this machine can't fetch anything just now, its disk being full for example.
         """
         with watching() as refused:
             try:
@@ -93,6 +96,8 @@ class Downloader:
             except (aiohttp.ClientConnectorError, OSError) as error:
                 if refused or isinstance(getattr(error, "os_error", None), AddressBlocked):
                     raise _blocked() from error
+                if (getattr(error, "os_error", None) or error).errno in _OURS:
+                    raise WorkerTrouble("no connection can be opened from here") from error
                 if isinstance(error, aiohttp.ClientConnectorDNSError):
                     raise ImageProblem("DNS", "the host's name can't be resolved") from error
                 raise ImageProblem("CONNECTION", "the connection failed") from error
@@ -110,7 +115,11 @@ class Downloader:
         except _Busy as busy:
             if busy.pause_seconds is None:
                 raise busy.problem() from busy
-            await self._pauses.wait(busy.host)
+            try:
+                await self._pauses.wait(busy.host)
+            except HostPaused as paused:
+                paused.asked = True
+                raise
         try:
             return await self._fetch_once(url, referer, target)
         except _Busy as busy:
@@ -153,11 +162,10 @@ class Downloader:
             raise self._status_problem(response)
         limit = self._settings.max_image_bytes
         if response.content_length is not None and response.content_length > limit:
-            raise _too_large(limit)
-        unpack = _unpacker(response.headers.get("Content-Encoding", ""), limit)
+            raise too_large(limit)
+        unpack = unpacker(response.headers.get("Content-Encoding", ""), limit)
         chunked = "chunked" in response.headers.get("Transfer-Encoding", "").lower()
-        with target.open("wb") as file:
-            sink = _Sink(file, limit)
+        with Sink(target, limit) as sink:
             async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                 await asyncio.to_thread(sink.write, unpack(chunk))
         if sink.size == 0:
@@ -199,52 +207,6 @@ class _Busy(Exception):
         return ImageProblem("SERVER_BUSY", f"the server answered {self.status}")
 
 
-class _Sink:
-    """Write and hash, up to a limit."""
-
-    def __init__(self, file: BinaryIO, limit: int) -> None:
-        self._file, self._limit = file, limit
-        self.sha1 = hashlib.sha1(usedforsecurity=False)
-        self.sha256 = hashlib.sha256()
-        self.size = 0
-
-    def write(self, chunk: bytes) -> None:
-        self.size += len(chunk)
-        if self.size > self._limit:
-            raise _too_large(self._limit)
-        self.sha1.update(chunk)
-        self.sha256.update(chunk)
-        self._file.write(chunk)
-
-
-class _Unpack:
-    """Undo gzip or deflate without ever holding more than the limit: a bomb ends at it."""
-
-    def __init__(self, window_bits: int, limit: int) -> None:
-        self._decoder = zlib.decompressobj(wbits=window_bits)
-        self._limit = limit
-        self._total = 0
-
-    def __call__(self, chunk: bytes) -> bytes:
-        try:
-            unpacked = self._decoder.decompress(chunk, self._limit + 1 - self._total)
-        except zlib.error as error:
-            raise ImageProblem("CUT_SHORT", "the compressed response is broken") from error
-        self._total += len(unpacked)
-        if self._total > self._limit:
-            raise _too_large(self._limit)
-        return unpacked
-
-
-def _unpacker(encoding: str, limit: int) -> _Unpack | type[bytes]:
-    name = encoding.strip().lower()
-    if name in {"", "identity"}:
-        return bytes
-    if name in {"gzip", "x-gzip", "deflate"}:
-        return _Unpack(zlib.MAX_WBITS if name == "deflate" else 16 + zlib.MAX_WBITS, limit)
-    raise ImageProblem("ENCODING", "the response has a content encoding that was not asked for")
-
-
 def _url(text: str) -> URL:
     """Return the address, its escapes as they are: a signed address breaks when it is re-quoted."""
     plain = text.isascii() and not any(c in ' "<>\\^`{|}' for c in text)
@@ -256,7 +218,3 @@ def _url(text: str) -> URL:
 
 def _blocked() -> ImageProblem:
     return ImageProblem("ADDRESS_BLOCKED", "the address is not on the public internet")
-
-
-def _too_large(limit: int) -> ImageProblem:
-    return ImageProblem("TOO_LARGE", f"larger than {limit} bytes")

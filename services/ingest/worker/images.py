@@ -4,92 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2
+from frontrow.ingest.v1 import ingest_job_pb2
 from frontrow.review.v1 import media_pb2
-from frontrow.worker import Infrastructure, Run
+from frontrow.worker import Infrastructure
 
 from libs.common.objects import ObjectStore, StoreUnavailable
 from libs.common.scratch import run_folder
-from services.ingest.worker.decode import Decoded, Decoder
-from services.ingest.worker.download import Downloader, Fetched
+from services.ingest.worker.decode import Decoder
+from services.ingest.worker.download import Downloader
+from services.ingest.worker.gathered import Gathered, Image, Job, Outcome, Prepared
 from services.ingest.worker.peers import IngestPeer, IntakePeer
-from services.ingest.worker.problems import HostPaused, ImageProblem
+from services.ingest.worker.problems import HostPaused, ImageProblem, WorkerTrouble
 from services.ingest.worker.settings import IngestWorkerSettings
 
 BATCH = 16
-Image = gallery_pb2.GalleryImage
-Outcome = ingest_job_pb2.ImageOutcome
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """An image that was downloaded and verified, with the files to store by key."""
-
-    image: Image
-    fetched: Fetched
-    decoded: Decoded
-    key: str
-    thumbnails: tuple[tuple[str, Path], ...]
-
-    def items(self) -> Iterator[media_pb2.MediaItem]:
-        """Yield what review keeps of the original and its thumbnails."""
-        yield media_pb2.MediaItem(
-            key=self.key,
-            sha256=self.fetched.sha256,
-            size_bytes=self.fetched.size,
-            content_type=self.decoded.content_type,
-            width=self.decoded.width,
-            height=self.decoded.height,
-            dhash=self.decoded.dhash,
-        )
-        for (key, _), thumbnail in zip(self.thumbnails, self.decoded.thumbnails, strict=True):
-            yield media_pb2.MediaItem(
-                key=key,
-                sha256=thumbnail.sha256,
-                size_bytes=thumbnail.size,
-                content_type="image/webp",
-                width=thumbnail.width,
-                height=thumbnail.height,
-                parent_key=self.key,
-            )
-
-    def outcome(self) -> Outcome:
-        """Return what the job keeps of it."""
-        return Outcome(
-            url=self.image.url,
-            result=ingest_job_pb2.IMAGE_RESULT_STORED,
-            media_key=self.key,
-            sha256=self.fetched.sha256,
-            size_bytes=self.fetched.size,
-            content_type=self.decoded.content_type,
-            width=self.decoded.width,
-            height=self.decoded.height,
-            dhash=self.decoded.dhash,
-            thumbnail_keys=[key for key, _ in self.thumbnails],
-        )
-
-
-@dataclass(slots=True)
-class Gathered:
-    """What became of a gallery's images: keys by address, problems in the gallery's order, a pause."""
-
-    keys: dict[str, str] = field(default_factory=dict)
-    problems: list[tuple[Image, ImageProblem]] = field(default_factory=list)
-    paused_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """The job in hand."""
-
-    run: Run
-    job_id: str
-    gallery: gallery_pb2.Gallery
-    kept: Sequence[Outcome]
+# A store may hold the whole body of each in memory.
+PUTS_AT_ONCE = 4
 
 
 class GalleryImages:
@@ -121,12 +54,13 @@ class GalleryImages:
             Infrastructure: a peer or the store is in trouble.
             PeerRefused: a peer refused what it was told.
         """
-        found = Gathered(keys=await self._still_there(job))
+        kept_pauses = {outcome.url: outcome.pauses for outcome in job.kept if outcome.pauses}
+        found = Gathered(keys=await self._still_there(job), pauses=kept_pauses)
         missing = [image for image in job.gallery.images if image.url not in found.keys]
         total = len(job.gallery.images)
         # bounded: images wait on disk for their commit, not more than a batch
         ready: asyncio.Queue[Prepared | None] = asyncio.Queue(BATCH)
-        with run_folder(self._settings.scratch, "ingest") as folder:
+        with _worker_trouble(), run_folder(self._settings.scratch, "ingest") as folder:
             async with _together() as group:
                 group.create_task(self._prepare_all(job, missing, folder, ready, found))
                 while batch := await _next_batch(ready):
@@ -172,8 +106,7 @@ class GalleryImages:
                 except ImageProblem as problem:
                     found.problems.append((image, problem))
                 except HostPaused as paused:
-                    found.paused_seconds = max(found.paused_seconds, paused.seconds)
-                    found.problems.append((image, ImageProblem("SERVER_BUSY", "its host asked for a pause")))
+                    found.pause(image, paused)
 
         async with _together() as group:
             for _ in range(min(self._settings.downloads, len(missing))):
@@ -214,10 +147,16 @@ class GalleryImages:
                 path.unlink(missing_ok=True)
 
     async def _put(self, files: dict[str, Path]) -> None:
+        waiting = iter(files.items())
+
+        async def put() -> None:
+            for key, path in waiting:
+                await self._store.put_file(key, path)
+
         try:
             async with _together() as group:
-                for key, path in files.items():
-                    group.create_task(self._store.put_file(key, path))
+                for _ in range(min(PUTS_AT_ONCE, len(files))):
+                    group.create_task(put())
         except StoreUnavailable as error:
             raise Infrastructure(str(error)) from error
 
@@ -228,6 +167,7 @@ class GalleryImages:
                 result=ingest_job_pb2.IMAGE_RESULT_FAILED,
                 reason=problem.reason,
                 message=problem.message[:500],
+                pauses=found.pauses.get(image.url, 0),
             )
             for image, problem in found.problems
         ]
@@ -247,6 +187,17 @@ async def _next_batch(ready: asyncio.Queue[Prepared | None]) -> list[Prepared]:
             break
         batch.append(following)
     return batch
+
+
+@contextmanager
+def _worker_trouble() -> Iterator[None]:
+    """Turn trouble of this machine into trouble that no job is charged for (domain.md 2.4)."""
+    try:
+        yield
+    except WorkerTrouble as error:
+        raise Infrastructure(str(error)) from error
+    except OSError as error:
+        raise Infrastructure(f"the scratch folder failed: {error.strerror}") from error
 
 
 @asynccontextmanager

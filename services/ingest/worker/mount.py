@@ -14,6 +14,7 @@ from frontrow.worker import Worker
 from libs.common import scratch
 from libs.common.client import connect
 from libs.common.dial import dial
+from libs.common.loops import Periodic
 from libs.common.objects import ObjectStore, StoreUnavailable, open_store
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.ingest.worker.decode import Decoder
@@ -26,6 +27,8 @@ from services.ingest.worker.settings import IngestWorkerSettings
 log = structlog.get_logger(__name__)
 
 TASK_TYPE = "ingest"
+# What is swept from the store is a day old, what is swept from the scratch folder belongs to nobody alive.
+SWEEP_SECONDS = 6 * 3600.0
 
 # Calls that change nothing when they are made twice.
 _REPEATABLE = (
@@ -81,8 +84,10 @@ class IngestWorker:
         self._worker: Worker | None = None
 
     async def start(self) -> None:
-        """Begin to claim. Remove what killed workers left in the scratch folder and in the store."""
-        await self._sweep()
+        """Begin to claim, and to remove what killed workers left in the scratch folder and in the store."""
+        sweep = Periodic("sweep_abandoned", SWEEP_SECONDS, self._sweep)
+        await sweep.start()
+        self._stack.push_async_callback(sweep.stop)
         peers, transport = self._common.peers, self._common.transport
         to_ingest = connect(peers.ingest_address, transport=transport, actor="ingest-worker")
         self._stack.push_async_callback(to_ingest.close)
@@ -106,7 +111,7 @@ class IngestWorker:
         self._worker = Worker(
             target=dial(self._common.peers.task_address, self._common.transport),
             types=[TASK_TYPE],
-            handler=IngestHandler(ingest, intake, images),
+            handler=IngestHandler(ingest, intake, images, free_host_pauses=self._settings.free_host_pauses),
             concurrency=self._settings.concurrency,
             run_timeout_seconds=self._settings.run_timeout_seconds,
             on_serving=self._on_serving,

@@ -12,7 +12,8 @@ from frontrow.review.v1 import intake_service_pb2
 from frontrow.worker import Completed, Failed, Outcome, Released, Run
 
 from services.ingest.peers import Found
-from services.ingest.worker.images import GalleryImages, Gathered, Job
+from services.ingest.worker.gathered import Gathered, Job
+from services.ingest.worker.images import GalleryImages
 from services.ingest.worker.peers import IngestPeer, IntakePeer, PeerRefused, conflict_of
 from services.ingest.worker.problems import ImageProblem
 
@@ -34,10 +35,14 @@ _GONE = frozenset({"SUPERSEDED", "JOB_NOT_FOUND"})
 class IngestHandler:
     """The handler of `ingest` tasks."""
 
-    def __init__(self, ingest: IngestPeer, intake: IntakePeer, images: GalleryImages) -> None:
+    def __init__(
+        self, ingest: IngestPeer, intake: IntakePeer, images: GalleryImages, *, free_host_pauses: int
+    ) -> None:
+        """Prepare; from the pause after `free_host_pauses` on each that a host asks for costs an attempt."""
         self._ingest = ingest
         self._intake = intake
         self._images = images
+        self._free_host_pauses = free_host_pauses
 
     async def __call__(self, run: Run) -> Outcome:
         """Work a task's job off.
@@ -128,12 +133,16 @@ class IngestHandler:
         return Completed({"done_reason": name, "blocker_id": done.blocker.id})
 
     async def _not_whole(self, job: Job, found: Gathered) -> Outcome:
-        """Decide on a gallery some of whose images can't be had: all or nothing (domain.md 3.8)."""
+        """Decide on a gallery some of whose images can't be had: all or nothing (domain.md 3.8).
+
+        A host that asks for pause after pause is asked no sooner for being charged: the next run finds its
+        pause still on and is given back for the rest of it, uncharged.
+        """
         permanent = [each for each in found.problems if not each[1].transient]
         if permanent:
             message = describe(permanent, len(job.gallery.images))
             return await self._fail(job.run, job.job_id, "IMAGE_REJECTED", message)
-        if found.paused_seconds:
+        if found.paused_seconds and found.most_pauses <= self._free_host_pauses:
             log.info("ingest.host_paused", job_id=job.job_id, seconds=round(found.paused_seconds))
             return Released(found.paused_seconds)
         return Failed(describe(found.problems, len(job.gallery.images)), retryable=True)

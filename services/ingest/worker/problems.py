@@ -23,9 +23,17 @@ class ImageProblem(Exception):
 
 
 class HostPaused(Exception):
-    """The image's host asked for a pause that is too long to wait for in a run."""
+    """The image's host asked for a pause that is too long to wait for in a run.
+
+    `asked` tells whether it said so just now, or whether it was left alone since it had said so before.
+    """
 
     def __init__(self, host: str, seconds: float) -> None:
         super().__init__(f"{host} asks for a pause of {seconds:.0f} s")
         self.host = host
         self.seconds = seconds
+        self.asked = False
+
+
+class WorkerTrouble(Exception):
+    """This machine can't go on with any image (a full disk, no descriptors left); no image is at fault."""

@@ -37,6 +37,11 @@ class IngestWorkerSettings(BaseSettings):
     longest_host_wait_seconds: float = Field(
         default=30.0, ge=0, description="a host that asks for a longer pause gives the task back meanwhile"
     )
+    free_host_pauses: int = Field(
+        default=5,
+        ge=0,
+        description="pauses that a host may ask for of one image before each costs an attempt",
+    )
     thumbnail_widths: tuple[int, ...] = Field(
         default=(320, 960), description="pixels; wider than none is made"
     )

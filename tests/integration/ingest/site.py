@@ -104,13 +104,13 @@ def gzipped(body: bytes) -> bytes:
 
 
 @asynccontextmanager
-async def image_site() -> AsyncIterator[Site]:
+async def image_site(host: str = "127.0.0.1") -> AsyncIterator[Site]:
     """Run a site on a free port of the loopback."""
     site = Site()
     server = web.Server(site._serve, access_log=None)
     runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
-    tcp = web.TCPSite(runner, "127.0.0.1", 0)
+    tcp = web.TCPSite(runner, host, 0)
     await tcp.start()
     assert tcp._server is not None
     host, port = tcp._server.sockets[0].getsockname()[:2]  # type: ignore[attr-defined]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import time
 from pathlib import Path
 
 import grpc
 import pytest
 from aiohttp import web
-from frontrow.ingest.v1 import ingest_job_pb2
+from frontrow.ingest.v1 import ingest_job_pb2, ingest_service_pb2
 from frontrow.task.v1 import task_pb2, task_service_pb2
 
 from libs.common.objects import open_url
@@ -154,6 +156,45 @@ async def test_a_host_that_asks_for_a_long_pause_costs_no_attempt(chain: Chain, 
 
     job = await chain.ended(await chain.submit(chain.site.answer("polite.jpg", answer), url=article))
     assert (job.done_reason, job.attempts) == (ingest_job_pb2.DONE_REASON_CREATED, 0)
+
+
+async def test_a_host_that_asks_for_pause_after_pause_is_charged_from_some_number_on(
+    chain: Chain, article: str
+) -> None:
+    await chain.work(longest_host_wait_seconds=0.05, free_host_pauses=2)
+    asked: list[float] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(time.monotonic())
+        return web.Response(status=429, headers={"Retry-After": "1"})
+
+    url = chain.site.answer("stubborn.jpg", answer)
+    job_id = await chain.submit(chain.site.picture("fine.jpg"), url, url=article)
+    job = await chain.ended(job_id, 30)
+    assert (job.status, job.attempts) == (ingest_job_pb2.INGEST_JOB_STATUS_FAILED, 3)
+    assert "SERVER_BUSY" in job.error_message
+    assert job.images[1].pauses == len(asked) == 5, "two are free, then three tries"
+    # being charged is no licence: the host is left alone as long as it asked for each time
+    assert min(later - earlier for earlier, later in itertools.pairwise(asked)) > 0.9
+    assert chain.site.hits["fine.jpg"] <= 1
+
+
+async def test_a_re_run_gives_a_host_its_pauses_anew(chain: Chain, article: str) -> None:
+    await chain.work(longest_host_wait_seconds=0.05, free_host_pauses=0)
+    left = [429, 429, 429, 429]
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if left:
+            return web.Response(status=left.pop(), headers={"Retry-After": "1"})
+        return web.Response(body=picture(2))
+
+    job = await chain.ended(await chain.submit(chain.site.answer("slow.jpg", answer), url=article), 30)
+    assert job.images[0].pauses == 3
+    request = ingest_service_pb2.RetryIngestJobsRequest(job_ids=[job.job_id])
+    await chain.ingest.stub.RetryIngestJobs(request)
+    assert (await chain.job(job.job_id)).images[0].pauses == 0
+    again = await chain.ended(job.job_id, 30)
+    assert (again.done_reason, again.images[0].pauses) == (ingest_job_pb2.DONE_REASON_CREATED, 0)
 
 
 async def test_a_store_that_is_down_holds_jobs_up_and_burns_no_attempt(chain: Chain, article: str) -> None:

@@ -194,6 +194,7 @@ class ImageOutcome(message.Message):
     HEIGHT_FIELD_NUMBER: builtins.int
     DHASH_FIELD_NUMBER: builtins.int
     THUMBNAIL_KEYS_FIELD_NUMBER: builtins.int
+    PAUSES_FIELD_NUMBER: builtins.int
     url: builtins.str
     """The image's address as submitted. Set by the server from the gallery."""
     position: builtins.int
@@ -222,6 +223,11 @@ class ImageOutcome(message.Message):
     """For a stored image: height in pixels, as stored (before any EXIF rotation). Set by the worker."""
     dhash: builtins.str
     """For a stored image: difference hash of its picture, 16 lower-case hex digits. Set by the worker."""
+    pauses: builtins.int
+    """For a failed image: how often its host, asked for it, wanted a pause (429 or 503 with Retry-After) too long
+    to wait for. Such tries cost no attempt until there were too many. 0 once it is stored and after a re-run.
+    Set by the worker.
+    """
     @builtins.property
     def thumbnail_keys(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """For a stored image: keys of its thumbnails, smallest first. Set by the worker."""
@@ -242,10 +248,11 @@ class ImageOutcome(message.Message):
         height: builtins.int = ...,
         dhash: builtins.str = ...,
         thumbnail_keys: abc.Iterable[builtins.str] | None = ...,
+        pauses: builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["content_type", b"content_type", "dhash", b"dhash", "height", b"height", "media_key", b"media_key", "message", b"message", "position", b"position", "reason", b"reason", "result", b"result", "sha256", b"sha256", "size_bytes", b"size_bytes", "thumbnail_keys", b"thumbnail_keys", "url", b"url", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["content_type", b"content_type", "dhash", b"dhash", "height", b"height", "media_key", b"media_key", "message", b"message", "pauses", b"pauses", "position", b"position", "reason", b"reason", "result", b"result", "sha256", b"sha256", "size_bytes", b"size_bytes", "thumbnail_keys", b"thumbnail_keys", "url", b"url", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,90 @@
+"""Take a response's body into a file: unpacked, hashed, and never more than the limit."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from services.ingest.worker.problems import ImageProblem, WorkerTrouble
+
+
+class Sink:
+    """Write and hash, up to a limit. A disk that is full is the worker's trouble, not the image's."""
+
+    def __init__(self, target: Path, limit: int) -> None:
+        self._target, self._limit = target, limit
+        self._file: FileIO | None = None
+        self.sha1 = hashlib.sha1(usedforsecurity=False)
+        self.sha256 = hashlib.sha256()
+        self.size = 0
+
+    def __enter__(self) -> Self:
+        try:
+            # unbuffered: nothing is left that closing the file would have to write, on a full disk once more
+            self._file = self._target.open("wb", buffering=0)
+        except OSError as error:
+            raise _scratch(error) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def write(self, chunk: bytes) -> None:
+        """Take a chunk. Raises ImageProblem beyond the limit, WorkerTrouble when it can't be written."""
+        assert self._file is not None
+        self.size += len(chunk)
+        if self.size > self._limit:
+            raise too_large(self._limit)
+        self.sha1.update(chunk)
+        self.sha256.update(chunk)
+        rest = memoryview(chunk)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise _scratch(error) from error
+
+
+class Unpack:
+    """Undo gzip or deflate without ever holding more than the limit: a bomb ends at it."""
+
+    def __init__(self, window_bits: int, limit: int) -> None:
+        self._decoder = zlib.decompressobj(wbits=window_bits)
+        self._limit = limit
+        self._total = 0
+
+    def __call__(self, chunk: bytes) -> bytes:
+        try:
+            unpacked = self._decoder.decompress(chunk, self._limit + 1 - self._total)
+        except zlib.error as error:
+            raise ImageProblem("CUT_SHORT", "the compressed response is broken") from error
+        self._total += len(unpacked)
+        if self._total > self._limit:
+            raise too_large(self._limit)
+        return unpacked
+
+
+def unpacker(encoding: str, limit: int) -> Unpack | type[bytes]:
+    """Return what undoes a Content-Encoding. Raises ImageProblem for one that nobody asked for."""
+    name = encoding.strip().lower()
+    if name in {"", "identity"}:
+        return bytes
+    if name in {"gzip", "x-gzip", "deflate"}:
+        return Unpack(zlib.MAX_WBITS if name == "deflate" else 16 + zlib.MAX_WBITS, limit)
+    raise ImageProblem("ENCODING", "the response has a content encoding that was not asked for")
+
+
+def too_large(limit: int) -> ImageProblem:
+    """Return the problem of a body beyond the limit."""
+    return ImageProblem("TOO_LARGE", f"larger than {limit} bytes")
+
+
+def _scratch(error: OSError) -> WorkerTrouble:
+    return WorkerTrouble(f"the scratch folder failed: {error.strerror}")
