@@ -4,48 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any
 
 import grpc
 from frontrow.client.refusal import read
-from frontrow.client.retry import DEADLINE_SECONDS, Patience, Submission, fresh_request_id
-from frontrow.client.signing import METHOD, sign
-from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2, ingest_service_pb2_grpc
+from frontrow.client.retry import Submission
+from frontrow.client.spider import Spider
+from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2
 from frontrow.worker.dial import Dial
 
-if TYPE_CHECKING:
-    _Submit = grpc.aio.UnaryUnaryMultiCallable[bytes, ingest_service_pb2.SubmitGalleryResponse]
 
-
-class AsyncSpiderClient:
+class AsyncSpiderClient(Spider[grpc.aio.Channel]):
     """Submit galleries and ask about jobs, within one event loop."""
 
-    def __init__(
-        self,
-        target: str | Dial,
-        *,
-        key_id: str,
-        secret: str,
-        deadline_seconds: float = DEADLINE_SECONDS,
-        credentials: grpc.ChannelCredentials | None = None,
-        plaintext: bool = False,
-        channel: grpc.aio.Channel | None = None,
-    ) -> None:
-        """Connect to `target` (host:port) at the first call.
-
-        Beyond this machine give TLS `credentials`, or `plaintext` on purpose. `deadline_seconds` bounds one
-        submission with all its attempts. A `channel` that is open already is used instead of `target`, and
-        closed with the client.
-        """
-        dial = target if isinstance(target, Dial) else Dial(target, credentials, plaintext)
-        self._channel = channel or dial.aio()
-        self._key_id, self._secret = key_id, secret
-        self._deadline_seconds = deadline_seconds
-        # sends bytes as they are: what is signed is what travels
-        self._submit: _Submit = self._channel.unary_unary(
-            METHOD, response_deserializer=ingest_service_pb2.SubmitGalleryResponse.FromString
-        )
-        self._stub = ingest_service_pb2_grpc.IngestServiceStub(self._channel)
+    @staticmethod
+    def _open(dial: Dial) -> grpc.aio.Channel:
+        return dial.aio()
 
     async def submit(self, gallery: gallery_pb2.Gallery, *, request_id: str = "") -> Submission:
         """Submit a gallery; an empty `request_id` gets a fresh one.
@@ -53,27 +27,23 @@ class AsyncSpiderClient:
         Raises:
             Refused: it was refused for good, or the deadline passed without an answer.
         """
-        request_id = request_id or fresh_request_id()
-        message = ingest_service_pb2.SubmitGalleryRequest(gallery=gallery, request_id=request_id)
-        request = message.SerializeToString()
-        patience = Patience(self._deadline_seconds)
+        submitting = self._submitting(gallery, request_id)
         while True:
-            signed = sign(request, key_id=self._key_id, secret=self._secret)
+            request, signed, seconds = submitting.attempt()
             try:
-                answer = await self._submit(request, metadata=signed, timeout=patience.attempt_seconds())
+                return submitting.answered(await self._submit(request, metadata=signed, timeout=seconds))
             except grpc.aio.AioRpcError as error:
-                await asyncio.sleep(patience.pause_after(read(error)))
-            else:
-                return Submission(answer.job_id, answer.accepted, request_id)
+                await asyncio.sleep(submitting.pause_after(error))
 
     async def get_job(self, job_id: str) -> ingest_job_pb2.IngestJob:
         """Return a job with each image's outcome. Raises Refused."""
         request = ingest_service_pb2.GetIngestJobRequest(job_id=job_id)
+        call: Any = self._stub.GetIngestJob(request, timeout=self._deadline_seconds)
         try:
-            response = await self._stub.GetIngestJob(request, timeout=self._deadline_seconds)
+            job: ingest_job_pb2.IngestJob = (await call).job
         except grpc.aio.AioRpcError as error:
             raise read(error) from error
-        return response.job
+        return job
 
     async def close(self) -> None:
         """Close the connection."""

@@ -1,13 +1,13 @@
 """Read what a failed call told, with grpcio and protobuf alone.
 
-The three messages of google.rpc that matter here are declared in a pool of their own, so that they meet
+The few messages of google.rpc that matter here are declared in a pool of their own, so that they meet
 nobody else's copy of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -15,6 +15,13 @@ from google.protobuf.message import DecodeError, Message
 
 _KEY = "grpc-status-details-bin"
 _STRING, _BYTES, _INT32, _INT64, _MESSAGE = 9, 12, 5, 3, 11
+
+
+class Violation(NamedTuple):
+    """A field at fault (`gallery.images[3].url`), and what is wrong with it."""
+
+    field: str
+    description: str
 
 
 class Refused(Exception):
@@ -26,7 +33,9 @@ class Refused(Exception):
         reason: str,
         message: str,
         metadata: Mapping[str, str],
+        *,
         retry_after_seconds: float | None = None,
+        violations: Sequence[Violation] = (),
     ) -> None:
         super().__init__(f"{reason or code.name}: {message}")
         self.code = code
@@ -34,6 +43,7 @@ class Refused(Exception):
         self.message = message
         self.metadata = dict(metadata)
         self.retry_after_seconds = retry_after_seconds
+        self.violations = tuple(violations)
 
 
 def read(error: grpc.RpcError) -> Refused:
@@ -41,6 +51,7 @@ def read(error: grpc.RpcError) -> Refused:
     assert isinstance(error, grpc.Call | grpc.aio.AioRpcError)
     code, message = error.code(), error.details() or ""
     reason, metadata, delay = "", dict[str, str](), None
+    violations: list[Violation] = []
     for key, value in error.trailing_metadata() or ():
         if key != _KEY or not isinstance(value, bytes):
             continue
@@ -51,7 +62,10 @@ def read(error: grpc.RpcError) -> Refused:
             elif name == "google.rpc.RetryInfo":
                 retry: Any = _RETRY_INFO.FromString(packed)
                 delay = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
-    return Refused(code, reason, message, metadata, delay)
+            elif name == "google.rpc.BadRequest":
+                bad: Any = _BAD_REQUEST.FromString(packed)
+                violations += [Violation(each.field, each.description) for each in bad.field_violations]
+    return Refused(code, reason, message, metadata, retry_after_seconds=delay, violations=violations)
 
 
 def _details(raw: bytes) -> list[tuple[str, bytes]]:
@@ -74,6 +88,8 @@ def _declare() -> dict[str, type[Message]]:
         "ErrorInfo": [("reason", 1, _STRING, "", False), ("metadata", 3, _MESSAGE, "Entry", True)],
         "Span": [("seconds", 1, _INT64, "", False), ("nanos", 2, _INT32, "", False)],
         "RetryInfo": [("retry_delay", 1, _MESSAGE, "Span", False)],
+        "Fault": [("field", 1, _STRING, "", False), ("description", 2, _STRING, "", False)],
+        "BadRequest": [("field_violations", 1, _MESSAGE, "Fault", True)],
     }
     for name, fields in shapes.items():
         message = file.message_type.add(name=name)
@@ -91,4 +107,5 @@ def _declare() -> dict[str, type[Message]]:
 
 
 _CLASSES = _declare()
-_STATUS, _ERROR_INFO, _RETRY_INFO = _CLASSES["Status"], _CLASSES["ErrorInfo"], _CLASSES["RetryInfo"]
+_STATUS, _ERROR_INFO = _CLASSES["Status"], _CLASSES["ErrorInfo"]
+_RETRY_INFO, _BAD_REQUEST = _CLASSES["RetryInfo"], _CLASSES["BadRequest"]
