@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from frontrow.review.v1 import media_pb2
 
+from libs.common.errors import InvalidArgument
 from services.review.renditions import Info
-from services.review.repository_media import NewMedia
+from services.review.repository_media import NewMedia, Reservation
 from services.review.similarity import signed
-from services.review.states import MediaState
 
 
 def min_width_of(size: media_pb2.MediaSize.ValueType, min_width: int) -> int | None:
@@ -34,6 +36,23 @@ def new_media(item: media_pb2.MediaItem) -> NewMedia:
     )
 
 
-def item_state(key: str, state: MediaState) -> media_pb2.MediaItemState:
+def item_state(key: str, reservation: Reservation) -> media_pb2.MediaItemState:
     """Return where an announced object stands."""
-    return media_pb2.MediaItemState(key=key, state=media_pb2.MediaState.Value(f"MEDIA_STATE_{state.name}"))
+    state = media_pb2.MediaState.Value(f"MEDIA_STATE_{reservation.state.name}")
+    return media_pb2.MediaItemState(key=key, state=state, reservation=str(reservation.row_id))
+
+
+def row_ids(keys: Sequence[str], reservations: Sequence[str]) -> dict[str, int]:
+    """Return the reservations that were given back, by key; empty when none were.
+
+    Raises:
+        InvalidArgument: there are fewer or more than keys, or one isn't ours.
+    """
+    if len(reservations) not in {0, len(keys)}:
+        raise InvalidArgument.of_field(
+            "reservations", f"must be one for each of the {len(keys)} keys, or none"
+        )
+    strange = [text for text in reservations if not (text.isascii() and text.isdigit() and len(text) < 19)]
+    if strange:
+        raise InvalidArgument.of_field("reservations", f"{strange[0]!r} was never given by ReserveMedia")
+    return dict(zip(keys, map(int, reservations), strict=False))

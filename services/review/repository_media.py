@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,8 +63,16 @@ class NewMedia:
     dhash: int | None = None
 
 
-async def reserve(session: AsyncSession, job_id: str, items: Sequence[NewMedia]) -> dict[str, MediaState]:
-    """Create or un-mark the rows, touch them, and return the state of each key.
+@dataclass(frozen=True)
+class Reservation:
+    """Where an announced object stands. `row_id` is the row's: one that is made anew has another."""
+
+    state: MediaState
+    row_id: int
+
+
+async def reserve(session: AsyncSession, job_id: str, items: Sequence[NewMedia]) -> dict[str, Reservation]:
+    """Create or un-mark the rows, touch them, and return where each key stands.
 
     Raises:
         ContentMismatch: an original was announced under the key with other bytes; nothing is overwritten.
@@ -99,7 +107,7 @@ async def _parents(session: AsyncSession, keys: Iterable[str]) -> dict[str, int]
 
 async def _announce(
     session: AsyncSession, job_id: str, items: Sequence[NewMedia], parents: dict[str, int]
-) -> dict[str, MediaState]:
+) -> dict[str, Reservation]:
     """Insert or touch the rows in the order of their keys, so that two calls never wait for each other."""
     if not items:
         return {}
@@ -141,7 +149,7 @@ def _case(condition: ColumnElement[bool], yes: Any, no: Any) -> ColumnElement[An
     return case((condition, yes), else_=no)
 
 
-def _accept(item: NewMedia, row: Any, parents: dict[str, int]) -> MediaState:
+def _accept(item: NewMedia, row: Any, parents: dict[str, int]) -> Reservation:
     if row.state == MediaState.DELETING.value:
         raise being_deleted(item.key)
     same_parent = row.parent_id == parents.get(item.parent_key)
@@ -154,7 +162,7 @@ def _accept(item: NewMedia, row: Any, parents: dict[str, int]) -> MediaState:
             key=item.key,
             sha256=row.sha256,
         )
-    return MediaState(row.state)
+    return Reservation(MediaState(row.state), int(row.id))
 
 
 def being_deleted(key: str) -> MediaBeingDeleted:
@@ -164,17 +172,21 @@ def being_deleted(key: str) -> MediaBeingDeleted:
     )
 
 
-async def confirm(session: AsyncSession, keys: Sequence[str]) -> None:
-    """Make announced rows live; repeating it only touches them.
+async def confirm(session: AsyncSession, keys: Sequence[str], row_ids: Mapping[str, int]) -> None:
+    """Make announced rows live; repeating it only touches them. `row_ids` are those of the reservations.
+
+    A row that was removed and announced anew by somebody else has another id: what was stored for the first
+    one is gone with it, and confirming the second would make a live row without bytes.
 
     Raises:
-        MediaNotReserved: a key was never announced.
+        MediaNotReserved: a key was never announced, or its row was removed since.
         MediaBeingDeleted: the clean-up is at one of them.
     """
     rows = await _locked(session, keys)
     for key in keys:
-        if key not in rows:
-            raise MediaNotReserved(f"{key!r} was never announced; reserve it first", key=key)
+        if key not in rows or row_ids.get(key, rows[key].id) != rows[key].id:
+            told = "was never announced, or cleaned up since; reserve it and store it (again)"
+            raise MediaNotReserved(f"{key!r} {told}", key=key)
         if rows[key].state == MediaState.DELETING.value:
             raise being_deleted(key)
     await _touch(session, [row.id for row in rows.values()], state=MediaState.LIVE.value)

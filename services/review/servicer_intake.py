@@ -15,7 +15,7 @@ from libs.common.db import Database, constraint_of
 from libs.common.errors import FieldViolation, InvalidArgument
 from services.review import promotion, repository_draft, repository_media, repository_vocabulary
 from services.review.convert_draft import blocker_message, runway_texts, street_texts, tables_of
-from services.review.convert_media import item_state, new_media
+from services.review.convert_media import item_state, new_media, row_ids
 from services.review.drafts import Draft
 from services.review.errors import ReviewBusy, SourceExists
 from services.review.keys import SourceKey
@@ -75,15 +75,16 @@ class IntakeServicer(intake_service_pb2_grpc.IntakeServiceServicer):
         if len({item.key for item in items}) != len(items):
             raise InvalidArgument.of_field("items", "must name each key once")
         async with self._database.begin() as session:
-            states = await repository_media.reserve(session, request.job_id, items)
-        return pb.ReserveMediaResponse(items=[item_state(item.key, states[item.key]) for item in items])
+            found = await repository_media.reserve(session, request.job_id, items)
+        return pb.ReserveMediaResponse(items=[item_state(item.key, found[item.key]) for item in items])
 
     async def ConfirmMedia(
         self, request: pb.ConfirmMediaRequest, context: Context
     ) -> pb.ConfirmMediaResponse:
         """See the proto."""
+        reserved = row_ids(request.keys, request.reservations)
         async with self._database.begin() as session:
-            await repository_media.confirm(session, request.keys)
+            await repository_media.confirm(session, request.keys, reserved)
         return pb.ConfirmMediaResponse()
 
     async def CreateRunwayDraft(

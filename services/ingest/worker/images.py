@@ -86,8 +86,8 @@ class GalleryImages:
             )
             for o in stored
         }
-        live = await self._intake.reserve(job.job_id, list(items.values()))
-        return {o.url: o.media_key for o in stored if o.media_key in live}
+        absent = await self._intake.reserve(job.job_id, list(items.values()))
+        return {o.url: o.media_key for o in stored if o.media_key not in absent}
 
     async def _prepare_all(
         self,
@@ -137,8 +137,7 @@ class GalleryImages:
         items = {item.key: item for prepared in batch for item in prepared.items()}
         files = {key: path for prepared in batch for key, path in prepared.thumbnails}
         files |= {prepared.key: prepared.fetched.path for prepared in batch}
-        live = await self._intake.reserve(job.job_id, list(items.values()))
-        absent = [key for key in items if key not in live]
+        absent = await self._intake.reserve(job.job_id, list(items.values()))
         await self._put({key: files[key] for key in absent})
         await self._intake.confirm(job.job_id, absent)
         await self._ingest.record(job.run, job.job_id, [prepared.outcome() for prepared in batch])

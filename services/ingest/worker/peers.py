@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TypeVar
 
 import grpc
@@ -94,18 +94,21 @@ class IntakePeer:
         """Look up the brand, then a visible official row of the same key."""
         return await _asked(self._checks.find_official(job_id, gallery))
 
-    async def reserve(self, job_id: str, items: Sequence[media_pb2.MediaItem]) -> set[str]:
-        """Announce objects and return the keys of those that are stored already."""
+    async def reserve(self, job_id: str, items: Sequence[media_pb2.MediaItem]) -> dict[str, str]:
+        """Announce objects and return the reservations of those that aren't stored yet, by key."""
         if not items:
-            return set()
+            return {}
         request = intake_service_pb2.ReserveMediaRequest(job_id=job_id, items=items)
         answer = await _asked(self._stub.ReserveMedia(request, timeout=CALL_SECONDS))
-        return {item.key for item in answer.items if item.state == media_pb2.MEDIA_STATE_LIVE}
+        absent = (item for item in answer.items if item.state != media_pb2.MEDIA_STATE_LIVE)
+        return {item.key: item.reservation for item in absent}
 
-    async def confirm(self, job_id: str, keys: Sequence[str]) -> None:
-        """Say that announced objects are stored."""
-        if keys:
-            request = intake_service_pb2.ConfirmMediaRequest(job_id=job_id, keys=keys)
+    async def confirm(self, job_id: str, reservations: Mapping[str, str]) -> None:
+        """Say that what was announced is stored; `reservations` are those that `reserve` returned, by key."""
+        if reservations:
+            request = intake_service_pb2.ConfirmMediaRequest(
+                job_id=job_id, keys=reservations.keys(), reservations=reservations.values()
+            )
             await _asked(self._stub.ConfirmMedia(request, timeout=CALL_SECONDS))
 
     async def create_draft(

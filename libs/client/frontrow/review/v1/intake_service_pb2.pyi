@@ -330,21 +330,29 @@ class ConfirmMediaRequest(message.Message):
 
     JOB_ID_FIELD_NUMBER: builtins.int
     KEYS_FIELD_NUMBER: builtins.int
+    RESERVATIONS_FIELD_NUMBER: builtins.int
     job_id: builtins.str
     """The ingest job that stored them."""
     @builtins.property
     def keys(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Keys of the stored objects, 1–2,000."""
 
+    @builtins.property
+    def reservations(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """What ReserveMedia answered as `reservation`, one for each key in their order: then rows that a clean-up removed
+        and somebody announced anew meanwhile are refused, since the bytes that were put are gone. Empty: not compared.
+        """
+
     def __init__(
         self,
         *,
         job_id: builtins.str = ...,
         keys: abc.Iterable[builtins.str] | None = ...,
+        reservations: abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["job_id", b"job_id", "keys", b"keys"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["job_id", b"job_id", "keys", b"keys", "reservations", b"reservations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -98,7 +98,8 @@ class IntakeServiceServicer:
 
     def ConfirmMedia(self, request, context):
         """Say that announced objects are stored. One transaction. Reasons: MEDIA_NOT_RESERVED (FAILED_PRECONDITION;
-        metadata `key`), MEDIA_BEING_DELETED.
+        metadata `key`: never announced, or cleaned up since; announce it again), MEDIA_BEING_DELETED, INVALID_ARGUMENT
+        (as many reservations as keys, or none).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -48,7 +48,8 @@ class IntakeServiceStub:
     """
     ConfirmMedia: grpc.UnaryUnaryMultiCallable[intake_service_pb2.ConfirmMediaRequest, intake_service_pb2.ConfirmMediaResponse]
     """Say that announced objects are stored. One transaction. Reasons: MEDIA_NOT_RESERVED (FAILED_PRECONDITION;
-    metadata `key`), MEDIA_BEING_DELETED.
+    metadata `key`: never announced, or cleaned up since; announce it again), MEDIA_BEING_DELETED, INVALID_ARGUMENT
+    (as many reservations as keys, or none).
     """
     CreateRunwayDraft: grpc.UnaryUnaryMultiCallable[intake_service_pb2.CreateRunwayDraftRequest, intake_service_pb2.CreateRunwayDraftResponse]
     """Create a runway draft with its images, in one transaction. Idempotent by the job's id: a repeat returns the
@@ -81,7 +82,8 @@ class IntakeServiceAsyncStub(IntakeServiceStub):
     """
     ConfirmMedia: aio.UnaryUnaryMultiCallable[intake_service_pb2.ConfirmMediaRequest, intake_service_pb2.ConfirmMediaResponse]  # type: ignore[assignment]
     """Say that announced objects are stored. One transaction. Reasons: MEDIA_NOT_RESERVED (FAILED_PRECONDITION;
-    metadata `key`), MEDIA_BEING_DELETED.
+    metadata `key`: never announced, or cleaned up since; announce it again), MEDIA_BEING_DELETED, INVALID_ARGUMENT
+    (as many reservations as keys, or none).
     """
     CreateRunwayDraft: aio.UnaryUnaryMultiCallable[intake_service_pb2.CreateRunwayDraftRequest, intake_service_pb2.CreateRunwayDraftResponse]  # type: ignore[assignment]
     """Create a runway draft with its images, in one transaction. Idempotent by the job's id: a repeat returns the
@@ -135,7 +137,8 @@ class IntakeServiceServicer(metaclass=abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[intake_service_pb2.ConfirmMediaResponse, abc.Awaitable[intake_service_pb2.ConfirmMediaResponse]]:
         """Say that announced objects are stored. One transaction. Reasons: MEDIA_NOT_RESERVED (FAILED_PRECONDITION;
-        metadata `key`), MEDIA_BEING_DELETED.
+        metadata `key`: never announced, or cleaned up since; announce it again), MEDIA_BEING_DELETED, INVALID_ARGUMENT
+        (as many reservations as keys, or none).
         """
 
     @abc_1.abstractmethod

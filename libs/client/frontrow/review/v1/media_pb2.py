@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x66rontrow/review/v1/media.proto\x12\x12\x66rontrow.review.v1\x1a\x1b\x62uf/validate/validate.proto\"\xc5\x02\n\tMediaItem\x12\x36\n\x03key\x18\x01 \x01(\tB)\xbaH&r$\x10\x01\x18\xff\x01\x32\x1d^[A-Za-z0-9][A-Za-z0-9._/-]*$\x12%\n\x06sha256\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{64}$\x12!\n\nsize_bytes\x18\x03 \x01(\x03\x42\r\xbaH\n\"\x08\x18\x80\x80\x80\x80\x04(\x01\x12\x36\n\x0c\x63ontent_type\x18\x04 \x01(\tB \xbaH\x1dr\x1b\x32\x19^image/[a-z0-9.+-]{1,64}$\x12\x1a\n\x05width\x18\x05 \x01(\rB\x0b\xbaH\x08*\x06\x18\xff\xff\x03(\x01\x12\x1b\n\x06height\x18\x06 \x01(\rB\x0b\xbaH\x08*\x06\x18\xff\xff\x03(\x01\x12\x1c\n\nparent_key\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\xff\x01\x12\'\n\x05\x64hash\x18\x08 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^([0-9a-f]{16})?$\"L\n\x0eMediaItemState\x12\x0b\n\x03key\x18\x01 \x01(\t\x12-\n\x05state\x18\x02 \x01(\x0e\x32\x1e.frontrow.review.v1.MediaState\"o\n\tMediaInfo\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x14\n\x0c\x63ontent_type\x18\x02 \x01(\t\x12\x12\n\nsize_bytes\x18\x03 \x01(\x03\x12\r\n\x05width\x18\x04 \x01(\r\x12\x0e\n\x06height\x18\x05 \x01(\r\x12\x0c\n\x04\x65tag\x18\x06 \x01(\t*Z\n\tMediaSize\x12\x1a\n\x16MEDIA_SIZE_UNSPECIFIED\x10\x00\x12\x17\n\x13MEDIA_SIZE_ORIGINAL\x10\x01\x12\x18\n\x14MEDIA_SIZE_THUMBNAIL\x10\x02*Y\n\nMediaState\x12\x1b\n\x17MEDIA_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14MEDIA_STATE_RESERVED\x10\x01\x12\x14\n\x10MEDIA_STATE_LIVE\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x66rontrow/review/v1/media.proto\x12\x12\x66rontrow.review.v1\x1a\x1b\x62uf/validate/validate.proto\"\xc5\x02\n\tMediaItem\x12\x36\n\x03key\x18\x01 \x01(\tB)\xbaH&r$\x10\x01\x18\xff\x01\x32\x1d^[A-Za-z0-9][A-Za-z0-9._/-]*$\x12%\n\x06sha256\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{64}$\x12!\n\nsize_bytes\x18\x03 \x01(\x03\x42\r\xbaH\n\"\x08\x18\x80\x80\x80\x80\x04(\x01\x12\x36\n\x0c\x63ontent_type\x18\x04 \x01(\tB \xbaH\x1dr\x1b\x32\x19^image/[a-z0-9.+-]{1,64}$\x12\x1a\n\x05width\x18\x05 \x01(\rB\x0b\xbaH\x08*\x06\x18\xff\xff\x03(\x01\x12\x1b\n\x06height\x18\x06 \x01(\rB\x0b\xbaH\x08*\x06\x18\xff\xff\x03(\x01\x12\x1c\n\nparent_key\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\xff\x01\x12\'\n\x05\x64hash\x18\x08 \x01(\tB\x18\xbaH\x15r\x13\x32\x11^([0-9a-f]{16})?$\"a\n\x0eMediaItemState\x12\x0b\n\x03key\x18\x01 \x01(\t\x12-\n\x05state\x18\x02 \x01(\x0e\x32\x1e.frontrow.review.v1.MediaState\x12\x13\n\x0breservation\x18\x03 \x01(\t\"o\n\tMediaInfo\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x14\n\x0c\x63ontent_type\x18\x02 \x01(\t\x12\x12\n\nsize_bytes\x18\x03 \x01(\x03\x12\r\n\x05width\x18\x04 \x01(\r\x12\x0e\n\x06height\x18\x05 \x01(\r\x12\x0c\n\x04\x65tag\x18\x06 \x01(\t*Z\n\tMediaSize\x12\x1a\n\x16MEDIA_SIZE_UNSPECIFIED\x10\x00\x12\x17\n\x13MEDIA_SIZE_ORIGINAL\x10\x01\x12\x18\n\x14MEDIA_SIZE_THUMBNAIL\x10\x02*Y\n\nMediaState\x12\x1b\n\x17MEDIA_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14MEDIA_STATE_RESERVED\x10\x01\x12\x14\n\x10MEDIA_STATE_LIVE\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,14 +48,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEDIAITEM'].fields_by_name['parent_key']._serialized_options = b'\272H\005r\003\030\377\001'
   _globals['_MEDIAITEM'].fields_by_name['dhash']._loaded_options = None
   _globals['_MEDIAITEM'].fields_by_name['dhash']._serialized_options = b'\272H\025r\0232\021^([0-9a-f]{16})?$'
-  _globals['_MEDIASIZE']._serialized_start=602
-  _globals['_MEDIASIZE']._serialized_end=692
-  _globals['_MEDIASTATE']._serialized_start=694
-  _globals['_MEDIASTATE']._serialized_end=783
+  _globals['_MEDIASIZE']._serialized_start=623
+  _globals['_MEDIASIZE']._serialized_end=713
+  _globals['_MEDIASTATE']._serialized_start=715
+  _globals['_MEDIASTATE']._serialized_end=804
   _globals['_MEDIAITEM']._serialized_start=84
   _globals['_MEDIAITEM']._serialized_end=409
   _globals['_MEDIAITEMSTATE']._serialized_start=411
-  _globals['_MEDIAITEMSTATE']._serialized_end=487
-  _globals['_MEDIAINFO']._serialized_start=489
-  _globals['_MEDIAINFO']._serialized_end=600
+  _globals['_MEDIAITEMSTATE']._serialized_end=508
+  _globals['_MEDIAINFO']._serialized_start=510
+  _globals['_MEDIAINFO']._serialized_end=621
 # @@protoc_insertion_point(module_scope)

@@ -125,19 +125,23 @@ class MediaItemState(message.Message):
 
     KEY_FIELD_NUMBER: builtins.int
     STATE_FIELD_NUMBER: builtins.int
+    RESERVATION_FIELD_NUMBER: builtins.int
     key: builtins.str
     """Object key."""
     state: MediaState.ValueType
     """RESERVED: put the bytes, then confirm. LIVE: the put may be skipped."""
+    reservation: builtins.str
+    """Names this announcement; opaque. Give it back with ConfirmMedia. Set by the server."""
     def __init__(
         self,
         *,
         key: builtins.str = ...,
         state: MediaState.ValueType = ...,
+        reservation: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["key", b"key", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["key", b"key", "reservation", b"reservation", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
