@@ -102,6 +102,9 @@ class Database:
         self.engine = make_engine(settings, application_name)
         # expire_on_commit would reload every row read after the commit, one query each
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
+        self._single_statements = async_sessionmaker(
+            self.engine.execution_options(isolation_level="AUTOCOMMIT"), expire_on_commit=False
+        )
 
     def begin(self) -> AbstractAsyncContextManager[AsyncSession]:
         """Open one transaction: committed when the block ends, rolled back when it raises.
@@ -109,6 +112,13 @@ class Database:
         No RPC, no sleep and no file access inside: whatever must follow goes to the outbox.
         """
         return self._sessions.begin()
+
+    def statements(self) -> AbstractAsyncContextManager[AsyncSession]:
+        """Give a connection without a transaction: each statement commits by itself, two round trips less.
+
+        For reads that need no common snapshot.
+        """
+        return self._single_statements()
 
     async def close(self) -> None:
         """Close every connection. Call it when no handler runs any more."""

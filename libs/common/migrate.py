@@ -36,6 +36,7 @@ log = structlog.get_logger(__name__)
 
 _LOCK_TIMEOUT_MS = 5000
 _LOCK_ATTEMPTS = 5
+_LOCK_POLL_SECONDS = 0.1
 _LOCK_NOT_AVAILABLE = "55P03"
 # One key space for all contexts' locks: "frmg" in ASCII.
 _LOCK_CLASS = 0x66726D67
@@ -120,10 +121,13 @@ async def _locked(database_url: str, ctx: str, config: Config, run: Callable[[Co
 
 
 async def _take_lock(connection: AsyncConnection, ctx: str) -> None:
-    await connection.execute(
-        text("SELECT pg_advisory_lock(:class, :key)"),
-        {"class": _LOCK_CLASS, "key": zlib.crc32(ctx.encode()) - 2**31},
-    )
+    # Asked for again and again: a statement that waits has an old snapshot, and an index that the lock's
+    # holder builds concurrently would wait for that in turn.
+    asked = text("SELECT pg_try_advisory_lock(:class, :key)")
+    key = {"class": _LOCK_CLASS, "key": zlib.crc32(ctx.encode()) - 2**31}
+    while not await connection.scalar(asked, key):
+        await connection.commit()
+        await asyncio.sleep(_LOCK_POLL_SECONDS)
     # after the advisory lock, which may be waited for as long as another process migrates
     await connection.execute(text(f"SET lock_timeout = {_LOCK_TIMEOUT_MS}"))
     await connection.commit()

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import func
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.db import Database
 from services.review import edits, promotion, repository_draft, repository_vocabulary
-from services.review.drafts import Change, Draft, DraftImage, locks_of, require, require_key, revision_of
+from services.review.drafts import Draft, DraftImage, locks_of, require, require_key, revision_of
 from services.review.edits import Edit
 from services.review.errors import ActorRequired, DraftNotFound, EtagMismatch, ReviewBusy
 from services.review.models import GalleryTables
 from services.review.places import Place
-from services.review.promotion import Official
+from services.review.promotion import Locks, Official
+from services.review.repository_draft import Entry
 from services.review.states import TRANSITIONS, Action
+from services.review.turns import Turns
 
 MAX_RESTARTS = 10
 
@@ -41,15 +42,34 @@ class Outcome:
     official: Official | None
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """The draft and its images before any lock, and where an edit of key texts moves it to."""
+
+    draft: Draft
+    images: Sequence[DraftImage]
+    target: Place | None
+
+    @property
+    def locks(self) -> Locks:
+        """Return the locks of the draft's key and of the one it moves to."""
+        places = [self.draft.place]
+        return locks_of(places if self.target is None else [*places, self.target])
+
+
 class _KeyMoved(Exception):
     """The draft's key isn't under the locks that were taken."""
 
 
 class Desk:
-    """Runs changes; safe to use from any number of servers and calls at once."""
+    """Runs changes; safe to use from any number of servers and calls at once.
 
-    def __init__(self, database: Database) -> None:
+    `room` is how many changes may hold a connection at once.
+    """
+
+    def __init__(self, database: Database, *, room: int) -> None:
         self._database = database
+        self._turns = Turns(room)
 
     async def change(self, tables: GalleryTables, draft_id: int, wanted: Wanted) -> Outcome:
         """Do what is wanted and recompute the official rows of all keys concerned.
@@ -57,18 +77,30 @@ class Desk:
         Raises:
             DraftNotFound, EtagMismatch, and the refusals of `drafts.require` and `drafts.require_key`.
             UnknownBrand, InvalidArgument: the edit is wrong.
-            ReviewBusy: the draft's key was moved by others again and again.
+            ReviewBusy: the draft's key was moved by others again and again, or too many are at its key.
         """
         if wanted.action is Action.PURGED and not wanted.actor:
             raise ActorRequired("a purge can't be undone: say who you are in the metadata x-frontrow-actor")
         for _ in range(MAX_RESTARTS):
+            seen = await self._look(tables, draft_id, wanted)
             try:
-                target = await self._target(tables, draft_id, wanted)
-                async with self._database.begin() as session:
-                    return await _attempt(session, tables, (draft_id, target), wanted)
+                async with self._turns.at(seen.locks.keys), self._database.begin() as session:
+                    return await _attempt(session, tables, seen, wanted)
             except _KeyMoved:
                 continue  # rolled back; the next attempt sees where the key is now
         raise ReviewBusy(f"draft {draft_id} is being moved by others; try again")
+
+    async def _look(self, tables: GalleryTables, draft_id: int, wanted: Wanted) -> _Seen:
+        """Read what the locks are chosen by, and what can be read before they are held.
+
+        The draft comes first: images that are newer than it are told by its revision.
+        """
+        async with self._database.statements() as session:
+            draft = await _found(session, tables, draft_id)
+            images: Sequence[DraftImage] = ()
+            if wanted.action is not Action.PURGED:
+                images = await repository_draft.images_of(session, tables, draft_id)
+        return _Seen(draft, images, await self._target(tables, draft_id, wanted))
 
     async def _target(self, tables: GalleryTables, draft_id: int, wanted: Wanted) -> Place | None:
         """Return where an edit of key texts moves the draft to, None when it has no such edit.
@@ -125,29 +157,27 @@ async def check_etag(session: AsyncSession, draft: Draft, etag: str) -> None:
     )
 
 
-async def _attempt(
-    session: AsyncSession, tables: GalleryTables, moved: tuple[int, Place | None], wanted: Wanted
-) -> Outcome:
+async def _attempt(session: AsyncSession, tables: GalleryTables, seen: _Seen, wanted: Wanted) -> Outcome:
     """Do the change under the locks of the draft's key and of the one it moves to."""
-    draft_id, target = moved
-    seen = await _found(session, tables, draft_id)
-    locks = locks_of([seen.place] if target is None else [seen.place, target])
+    locks = seen.locks
     await promotion.lock(session, locks)
-    before = await repository_draft.lock_and_find(session, tables, draft_id)
+    before = await repository_draft.lock_and_find(session, tables, seen.draft)
     if before is None:
-        raise not_found(tables, draft_id)
+        raise not_found(tables, seen.draft.id)
     if not locks.covers(before.locks):
         raise _KeyMoved
     require(before, wanted.action)
     await check_etag(session, before, wanted.etag)
-    after = await _apply(session, tables, before, target, wanted)
+    after = await _apply(session, tables, before, seen.target, wanted)
     if after is not None and not locks.covers(after.locks):
         raise _KeyMoved
     counted = {draft.counted_key for draft in (before, after) if draft is not None}
     officials = await promotion.recompute_all(session, {key for key in counted if key is not None})
     if after is None:
         return Outcome(before, (), None)
-    images = await repository_draft.images_of(session, tables, draft_id)
+    images = seen.images
+    if wanted.edit is not None or before.revision != seen.draft.revision:
+        images = await repository_draft.images_of(session, tables, after.id)
     key = after.counted_key
     return Outcome(after, images, None if key is None else officials.get(key))
 
@@ -164,34 +194,17 @@ async def _apply(
         return draft
     if wanted.action is Action.APPROVED:
         require_key(draft.id, draft.place)
+    entry = Entry(wanted.action, wanted.actor, wanted.reason)
     if wanted.action is Action.PURGED:
-        await repository_draft.record(
-            session,
-            (tables.kind, draft.id, draft.revision + 1),
-            wanted.action,
-            wanted.actor,
-            reason=wanted.reason,
-        )
+        await repository_draft.record(session, tables, draft.id, draft.revision + 1, entry)
         if not await repository_draft.purge(session, tables, draft):
             raise _KeyMoved
         return None
-    return await _write(session, tables, draft, _columns(wanted), wanted)
-
-
-def _columns(wanted: Wanted) -> dict[str, object]:
-    """Return the columns that an action sets."""
-    if wanted.action is Action.DELETED:
-        return {"is_deleted": True, "deleted_at": func.now()}
-    if wanted.action is Action.UNDELETED:
-        return {"is_deleted": False, "deleted_at": None}
-    status = TRANSITIONS[wanted.action][1]
-    decided = wanted.action is not Action.REOPENED
-    return {
-        "status": status.value,
-        "decided_by": wanted.actor if decided else "",
-        "decided_at": func.now() if decided else None,
-        "reject_reason": wanted.reason if wanted.action is Action.REJECTED else "",
-    }
+    reason = wanted.reason if wanted.action is Action.REJECTED else ""
+    after = await repository_draft.act(session, tables, draft, entry, reject_reason=reason)
+    if after is None:  # somebody wrote without the locks
+        raise _KeyMoved
+    return after
 
 
 async def _edit(
@@ -210,25 +223,9 @@ async def _edit(
         values |= target.columns()
     if not changes:
         return draft
-    return await _write(session, tables, draft, values, wanted, changes=changes)
-
-
-async def _write(
-    session: AsyncSession,
-    tables: GalleryTables,
-    draft: Draft,
-    values: Mapping[str, object],
-    wanted: Wanted,
-    *,
-    changes: Sequence[Change] = (),
-) -> Draft:
-    """Write columns and history; return the draft as it is then."""
     after = await repository_draft.write(session, tables, draft, values)
     if after is None:  # somebody wrote without the locks
         raise _KeyMoved
-    action = Action.EDITED if changes else wanted.action
-    reason = "" if changes else wanted.reason
-    await repository_draft.record(
-        session, (tables.kind, draft.id, after.revision), action, wanted.actor, reason=reason, changes=changes
-    )
-    return await _found(session, tables, draft.id) if changes else after
+    entry = Entry(Action.EDITED, wanted.actor, changes=changes)
+    await repository_draft.record(session, tables, draft.id, after.revision, entry)
+    return await _found(session, tables, draft.id)

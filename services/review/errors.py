@@ -113,12 +113,6 @@ class MediaLost(DomainError):
     kind, reason = Kind.DATA_LOSS, "MEDIA_LOST"
 
 
-class StoreUnavailable(DomainError):
-    """The object store can't be reached; the same call may succeed soon."""
-
-    kind, reason = Kind.UNAVAILABLE, "STORE_UNAVAILABLE"
-
-
 class RunwayNotFound(DomainError):
     """No visible runway has the id."""
 

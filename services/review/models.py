@@ -49,6 +49,11 @@ def _words(name: str, length: int) -> Column[Any]:
     return Column(name, String(length), nullable=False, server_default=_EMPTY)
 
 
+def _page_index(prefix: str, name: str, *columns: str) -> Index:
+    """Return the index of the lists that are filtered by the columns, see `statements_list`."""
+    return Index(f"ix_{prefix}_draft_page_{name}", *columns, "status", "is_deleted", text("(-id)"))
+
+
 def _draft_table(name: str, prefix: str, key: list[Column[Any] | Index]) -> Table:
     return Table(
         name,
@@ -159,10 +164,10 @@ brand_runway_drafts = _draft_table(
             "collection_key",
             postgresql_where=text("status = 'approved' AND NOT is_deleted"),
         ),
-        Index("ix_br_draft_brand", "brand_id", text("id DESC")),
-        Index("ix_br_draft_season", "season_code", text("id DESC")),
-        Index("ix_br_draft_status", "status", text("id DESC")),
-        Index("ix_br_draft_list_source", "source", text("id DESC")),
+        _page_index("br", "status"),
+        _page_index("br", "source", "source"),
+        _page_index("br", "brand", "brand_id"),
+        _page_index("br", "season", "season_code"),
     ],
 )
 brand_runway_draft_images = _draft_image_table(brand_runway_drafts, "br")
@@ -196,10 +201,11 @@ street_snap_drafts = _draft_table(
             "month",
             postgresql_where=text("status = 'approved' AND NOT is_deleted"),
         ),
-        Index("ix_ss_draft_city", "city_id", text("id DESC")),
-        Index("ix_ss_draft_year", "year", "month", text("id DESC")),
-        Index("ix_ss_draft_status", "status", text("id DESC")),
-        Index("ix_ss_draft_list_source", "source", text("id DESC")),
+        _page_index("ss", "status"),
+        _page_index("ss", "source", "source"),
+        _page_index("ss", "city", "city_id"),
+        _page_index("ss", "year", "year", "month"),
+        _page_index("ss", "month", "month"),
     ],
 )
 street_snap_drafts.append_constraint(

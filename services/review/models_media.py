@@ -51,6 +51,7 @@ media = Table(
     CheckConstraint("parent_id <> id", name="media_parent"),
     Index("ix_media_parent", "parent_id", postgresql_where=text("parent_id IS NOT NULL")),
     Index("ix_media_marked", "marked_at", postgresql_where=text("marked_at IS NOT NULL")),
+    Index("ix_media_deleting", "id", postgresql_where=text("state = 'deleting'")),
 )
 
 # The four 16-bit parts of each difference hash. Two hashes that differ in at most 6 bits differ in at most

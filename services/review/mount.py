@@ -18,6 +18,7 @@ from libs.common.objects import open_store
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from services.review.cleanup import CleanUpLimits, MediaCare
+from services.review.desk import Desk
 from services.review.renditions import Renditions
 from services.review.servicer_catalog import CatalogServicer
 from services.review.servicer_draft import DraftServicer
@@ -26,6 +27,7 @@ from services.review.servicer_key import KeyServicer
 from services.review.servicer_media import MediaServicer
 from services.review.settings import ReviewSettings
 
+READERS = 2
 SERVICE_NAMES = tuple(
     f"frontrow.review.v1.{name}"
     for name in ("DraftService", "IntakeService", "CatalogService", "KeyService", "MediaService")
@@ -42,10 +44,15 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
         share=settings.clean_up_share,
         plausible=settings.clean_up_plausible_count,
     )
+    connections = common.database.pool_size + common.database.max_overflow
+    # changes wait for locks; some connections are always left for those who only read
+    desk = Desk(database, room=max(1, connections - READERS))
     care = MediaCare(database, store, limits)
 
     def register(server: grpc.aio.Server) -> None:
-        draft_service_pb2_grpc.add_DraftServiceServicer_to_server(DraftServicer(database, renditions), server)
+        draft_service_pb2_grpc.add_DraftServiceServicer_to_server(
+            DraftServicer(database, renditions, desk), server
+        )
         intake_service_pb2_grpc.add_IntakeServiceServicer_to_server(IntakeServicer(database), server)
         catalog_service_pb2_grpc.add_CatalogServiceServicer_to_server(
             CatalogServicer(database, renditions), server

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from libs.common.db import Database
-from libs.common.objects import ObjectMissing, ObjectStore, StoreUnavailable
+from libs.common.objects import ObjectMissing, ObjectStore
 from services.review import errors, publish, repository_media
 
 CHUNK_BYTES = 256 * 1024
+# An image that is freed of its metadata stands in memory twice. Only that is bounded, not the sending: a slow
+# reader holds up nobody.
+PUBLISHED_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Renditions:
         self._database = database
         self._store = store
         self._publish_limit_bytes = publish_limit_bytes
+        self._publishing = asyncio.Semaphore(PUBLISHED_AT_ONCE)
 
     async def find(self, key: str, *, min_width: int | None, public: bool) -> Any:
         """Return the media row of the wanted rendition.
@@ -72,8 +76,6 @@ class Renditions:
                     yield chunk
         except ObjectMissing as error:
             raise _lost(row.key) from error
-        except StoreUnavailable as error:
-            raise _unavailable() from error
         if sent != row.size_bytes:
             raise _lost(row.key)
 
@@ -90,21 +92,24 @@ class Renditions:
         """
         if row.size_bytes > self._publish_limit_bytes:
             raise errors.MediaUnpublishable(f"{row.key!r} is too large; ask for a thumbnail", key=row.key)
+        async with self._publishing:
+            clean = await self._stripped(row)
+        yield _info(row, len(clean), hashlib.sha256(clean).hexdigest())
+        for start in range(0, len(clean), CHUNK_BYTES):
+            yield clean[start : start + CHUNK_BYTES]
+
+    async def _stripped(self, row: Any) -> bytes:
+        """Return an object's bytes without metadata; it stands in memory twice meanwhile."""
         try:
             data = await self._store.get_bytes(row.key)
         except ObjectMissing as error:
             raise _lost(row.key) from error
-        except StoreUnavailable as error:
-            raise _unavailable() from error
         if len(data) != row.size_bytes:
             raise _lost(row.key)
         try:
-            clean = await asyncio.to_thread(publish.strip, data, row.content_type)
+            return await asyncio.to_thread(publish.strip, data, row.content_type)
         except publish.NotStrippable as error:
             raise errors.MediaUnpublishable(f"{row.key!r} can't be shown: {error}", key=row.key) from error
-        yield _info(row, len(clean), hashlib.sha256(clean).hexdigest())
-        for start in range(0, len(clean), CHUNK_BYTES):
-            yield clean[start : start + CHUNK_BYTES]
 
 
 def _info(row: Any, size_bytes: int, sha256: str) -> Info:
@@ -120,7 +125,3 @@ def _info(row: Any, size_bytes: int, sha256: str) -> Info:
 
 def _lost(key: str) -> errors.MediaLost:
     return errors.MediaLost(f"the stored image {key!r} is gone or damaged; submit its article again", key=key)
-
-
-def _unavailable() -> errors.StoreUnavailable:
-    return errors.StoreUnavailable("the object store can't be read now; try again", retry_delay_seconds=5.0)

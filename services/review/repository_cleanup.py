@@ -11,7 +11,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Update, and_, cast, delete, exists, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Update,
+    and_,
+    cast,
+    delete,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    union_all,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, BIGINT
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -22,80 +35,121 @@ from services.review.states import MediaState
 
 @dataclass(frozen=True)
 class Counts:
-    """How many originals there are, how many of them may be marked, and how many deleted (with bytes)."""
+    """How many originals of a window may be marked, and how many deleted (with bytes)."""
 
-    total: int = 0
     to_mark: int = 0
     to_delete: int = 0
     bytes_to_delete: int = 0
 
-    def plus(self, other: Counts) -> Counts:
-        """Return the sum of two windows."""
-        return Counts(
-            self.total + other.total,
-            self.to_mark + other.to_mark,
-            self.to_delete + other.to_delete,
-            self.bytes_to_delete + other.bytes_to_delete,
-        )
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of ids, without its first and with its last."""
+
+    after: int
+    last: int
 
 
-def _referenced() -> ColumnElement[bool]:
-    tables = [images for t in (RUNWAY, STREET) for images in (t.draft_images, t.official_images)]
-    return or_(*(exists(select(1).where(images.c.media_id == media.c.id)) for images in tables))
+_IMAGES = [images for t in (RUNWAY, STREET) for images in (t.draft_images, t.official_images)]
+# A literal: only then does a generic plan know that the partial index covers the question.
+_DELETING: ColumnElement[str] = literal_column(f"'{MediaState.DELETING.value}'")
+
+
+def _unreferenced(window: Window | None) -> ColumnElement[bool]:
+    """Return the condition that nothing refers to an original.
+
+    Each kind of reference is a condition of its own, which is an anti-join; joined by OR they were sub-plans
+    that read a whole table for a window. The window stands on their side too: a stretch of their index.
+    """
+    conditions = []
+    for images in _IMAGES:
+        here = [images.c.media_id == media.c.id]
+        if window is not None:
+            here += [images.c.media_id > window.after, images.c.media_id <= window.last]
+        conditions.append(~exists(select(1).where(*here)))
+    return and_(*conditions)
+
+
+def _referenced(window: Window) -> ColumnElement[bool]:
+    here = [
+        select(images.c.media_id).where(images.c.media_id > window.after, images.c.media_id <= window.last)
+        for images in _IMAGES
+    ]
+    return media.c.id.in_(union_all(*here))
 
 
 def _before(column: ColumnElement[Any], grace: timedelta) -> ColumnElement[bool]:
     return column < func.now() - grace
 
 
-def _idle_original(grace: timedelta) -> ColumnElement[bool]:
+def _idle_original(grace: timedelta, window: Window | None) -> ColumnElement[bool]:
     """Return the condition of an original that nothing refers to and nobody touched for a grace."""
     return and_(
         media.c.parent_id.is_(None),
         media.c.state != MediaState.DELETING.value,
         _before(media.c.touched_at, grace),
-        ~_referenced(),
+        _unreferenced(window),
     )
 
 
-def _within(after: int, last: int) -> ColumnElement[bool]:
-    return and_(media.c.id > after, media.c.id <= last)
+def _due(grace: timedelta, window: Window | None) -> ColumnElement[bool]:
+    """Return the condition of an original that stayed marked and idle for a grace."""
+    return and_(
+        media.c.marked_at.is_not(None), _before(media.c.marked_at, grace), _idle_original(grace, window)
+    )
 
 
-async def window(session: AsyncSession, after: int, rows: int) -> int | None:
-    """Return the last id of the next window of rows after `after`, None when there are none."""
+def _within(window: Window) -> ColumnElement[bool]:
+    return and_(media.c.id > window.after, media.c.id <= window.last)
+
+
+async def next_window(session: AsyncSession, after: int, rows: int) -> Window | None:
+    """Return the next window of so many rows after `after`, None when there are none."""
     ids = select(media.c.id).where(media.c.id > after).order_by(media.c.id).limit(rows).subquery()
     last: int | None = await session.scalar(select(func.max(ids.c.id)))
-    return last
+    return None if last is None else Window(after, last)
 
 
-async def count(session: AsyncSession, after: int, last: int, grace: timedelta) -> Counts:
+async def count_originals(session: AsyncSession) -> int:
+    """Return how many originals there are."""
+    query = select(func.count()).select_from(media).where(media.c.parent_id.is_(None))
+    return int((await session.execute(query)).scalar_one())
+
+
+async def count_due(session: AsyncSession, grace: timedelta, most: int) -> int:
+    """Return how many originals would be deleted now, counting no further than `most`."""
+    due = select(media.c.id).where(_due(grace, None)).limit(most).subquery()
+    return int((await session.execute(select(func.count()).select_from(due))).scalar_one())
+
+
+async def count(session: AsyncSession, window: Window, grace: timedelta) -> Counts:
     """Return the counts of a window; reads only."""
-    idle = _idle_original(grace)
-    due = and_(idle, media.c.marked_at.is_not(None), _before(media.c.marked_at, grace))
+    due = and_(media.c.marked_at.is_not(None), _before(media.c.marked_at, grace))
     query = select(
-        func.count().filter(media.c.parent_id.is_(None)),
-        func.count().filter(idle, media.c.marked_at.is_(None)),
+        func.count().filter(media.c.marked_at.is_(None)),
         func.count().filter(due),
         func.coalesce(func.sum(media.c.size_bytes).filter(due), 0),
-    ).where(_within(after, last))
-    total, to_mark, to_delete, size = (await session.execute(query)).one()
-    return Counts(total, to_mark, to_delete, int(size))
+    ).where(_within(window), _idle_original(grace, window))
+    to_mark, to_delete, size = (await session.execute(query)).one()
+    return Counts(to_mark, to_delete, int(size))
 
 
-async def mark(session: AsyncSession, after: int, last: int, grace: timedelta) -> int:
+async def mark(session: AsyncSession, window: Window, grace: timedelta) -> int:
     """Mark a window's idle originals; return how many are new. Those that are referred to lose their mark."""
-    again = await _take(session, _within(after, last), media.c.marked_at.is_not(None), _referenced())
-    await session.execute(_of(again).values(marked_at=None))
-    idle = await _take(session, _within(after, last), media.c.marked_at.is_(None), _idle_original(grace))
-    await session.execute(_of(idle).values(marked_at=func.now()))
+    again = await _take(session, _within(window), media.c.marked_at.is_not(None), _referenced(window))
+    if again:
+        await session.execute(_of(again).values(marked_at=None))
+    idle = await _take(session, _within(window), media.c.marked_at.is_(None), _idle_original(grace, window))
+    if idle:
+        await session.execute(_of(idle).values(marked_at=func.now()))
     return len(idle)
 
 
-async def condemn(session: AsyncSession, after: int, last: int, grace: timedelta) -> int:
+async def condemn(session: AsyncSession, window: Window, grace: timedelta) -> int:
     """Make a window's originals that stayed marked for a grace `deleting`, thumbnails with them."""
-    due = and_(media.c.marked_at.is_not(None), _before(media.c.marked_at, grace), _idle_original(grace))
-    ids = await _take(session, _within(after, last), due)
+    ids = await _take(session, _within(window), _due(grace, window))
+    if not ids:
+        return 0
     thumbnails = await _take(session, media.c.parent_id == func.any(cast(ids, ARRAY(BIGINT))), skip=False)
     # from now on the mark says when a clean-up claimed the row, see `claim_condemned`
     going = {"state": MediaState.DELETING.value, "marked_at": None}
@@ -109,7 +163,8 @@ async def _take(session: AsyncSession, *conditions: ColumnElement[bool], skip: b
     Rows that somebody else holds are skipped: they are about to be touched. A row that changed since the
     statement began is looked at anew, so that one taken by a draft a moment ago no longer matches.
     """
-    query = select(media.c.id).where(*conditions).order_by(media.c.id).with_for_update(skip_locked=skip)
+    query = select(media.c.id).where(*conditions).order_by(media.c.id)
+    query = query.with_for_update(of=media, skip_locked=skip)
     return list(await session.scalars(query))
 
 
@@ -127,7 +182,7 @@ async def claim_condemned(session: AsyncSession, limit: int, lease: timedelta) -
     query = (
         select(media.c.id, media.c.key, media.c.size_bytes)
         .where(
-            media.c.state == MediaState.DELETING.value,
+            media.c.state == _DELETING,
             or_(media.c.marked_at.is_(None), _before(media.c.marked_at, lease)),
             ~exists(select(1).where(thumbnail.c.parent_id == media.c.id)),
         )
@@ -151,12 +206,7 @@ async def remove(session: AsyncSession, ids: Sequence[int]) -> None:
 
 async def due_keys(session: AsyncSession, grace: timedelta, limit: int) -> Sequence[Any]:
     """Return (key, size_bytes) of originals that may be deleted now; for a report."""
-    query = (
-        select(media.c.key, media.c.size_bytes)
-        .where(media.c.marked_at.is_not(None), _before(media.c.marked_at, grace), _idle_original(grace))
-        .order_by(media.c.id)
-        .limit(limit)
-    )
+    query = select(media.c.key, media.c.size_bytes).where(_due(grace, None)).order_by(media.c.id).limit(limit)
     return (await session.execute(query)).all()
 
 

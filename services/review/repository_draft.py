@@ -3,41 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import (
     Boolean,
     ColumnElement,
-    FromClause,
-    Select,
     String,
-    bindparam,
+    TextClause,
     cast,
     column,
     delete,
     func,
     insert,
-    lateral,
-    literal_column,
     select,
-    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, BIGINT, INTEGER
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from services.review import statements_draft
 from services.review.drafts import Change, Draft, DraftImage
 from services.review.models import RUNWAY, GalleryTables, draft_events
-from services.review.models_media import media
-from services.review.models_vocabulary import brands, cities, seasons
 from services.review.places import RunwayPlace, RunwayTexts, StreetPlace, StreetTexts
-from services.review.states import Action, Status
+from services.review.states import TRANSITIONS, Action, Status
 
 MAX_EVENTS = 500
-# A literal and no parameter: only then does a generic plan know that a partial index covers the question.
-_NOTHING: ColumnElement[str] = literal_column("''")
 _OWN = (
     *("title", "is_deleted", "revision", "cover_media_id", "reject_reason"),
     *("decided_by", "decided_at", "updated_at", "deleted_at"),
@@ -45,58 +36,18 @@ _OWN = (
 _SAME = (*("id", "job_id", "source", "source_url", "created_at", "cover_key", "image_count"), *_OWN)
 
 
-def _card(tables: GalleryTables) -> FromClause:
-    """Return the count of visible images and the cover of each draft, for a lateral join."""
-    images, drafts = tables.draft_images.c, tables.drafts.c
-    chosen = func.coalesce(images.media_id == drafts.cover_media_id, False)
-    visible = (
-        select(media.c.key)
-        .join(tables.draft_images, images.media_id == media.c.id)
-        .where(images.draft_id == drafts.id, ~images.hidden)
-        .correlate(tables.drafts)
-    )
-    cover = visible.order_by(chosen.desc(), images.position).limit(1).scalar_subquery()
-    count = (
-        select(func.count())
-        .select_from(tables.draft_images)
-        .where(images.draft_id == drafts.id, ~images.hidden)
-        .correlate(tables.drafts)
-        .scalar_subquery()
-    )
-    return lateral(select(count.label("image_count"), func.coalesce(cover, "").label("cover_key"))).alias(
-        "card"
-    )
+@dataclass(frozen=True)
+class Entry:
+    """An entry of the history: who did what, why, and which fields it changed."""
 
-
-def select_drafts(tables: GalleryTables) -> Select[Any]:
-    """Return the query of drafts with what their keys mean and their cards; filters are the caller's."""
-    drafts, card = tables.drafts, _card(tables)
-    if tables is RUNWAY:
-        root = brands.alias("root")
-        query = select(
-            drafts,
-            card,
-            brands.c.root_id.label("brand_root"),
-            root.c.name.label("brand_name"),
-            seasons.c.root_code.label("season_root"),
-            seasons.c.known.label("season_known"),
-        )
-        joined = (
-            drafts.outerjoin(brands, brands.c.id == drafts.c.brand_id)
-            .outerjoin(root, root.c.id == brands.c.root_id)
-            .outerjoin(seasons, seasons.c.code == drafts.c.season_code)
-        )
-    else:
-        root = cities.alias("root")
-        query = select(drafts, card, cities.c.root_id.label("city_root"), root.c.name.label("city_name"))
-        joined = drafts.outerjoin(cities, cities.c.id == drafts.c.city_id).outerjoin(
-            root, root.c.id == cities.c.root_id
-        )
-    return query.select_from(joined.join(card, true()))
+    action: Action
+    actor: str
+    reason: str = ""
+    changes: Sequence[Change] = ()
 
 
 def to_draft(tables: GalleryTables, row: Any) -> Draft:
-    """Return the draft of a row of `select_drafts`."""
+    """Return the draft of a row of `statements_draft.select_drafts`."""
     if tables is RUNWAY:
         place: RunwayPlace | StreetPlace = RunwayPlace(
             texts=RunwayTexts(row.brand, row.season, row.collection),
@@ -123,46 +74,42 @@ def to_draft(tables: GalleryTables, row: Any) -> Draft:
     )
 
 
-@cache
-def _by_id(tables: GalleryTables) -> Select[Any]:
-    """Return the query of one draft; built once, since building it costs more than running it."""
-    return select_drafts(tables).where(tables.drafts.c.id == bindparam("draft_id", type_=BIGINT))
-
-
 async def find(session: AsyncSession, tables: GalleryTables, draft_id: int) -> Draft | None:
     """Return the draft, deleted or not, or None when there is none."""
-    row = (await session.execute(_by_id(tables), {"draft_id": draft_id})).one_or_none()
-    return None if row is None else to_draft(tables, row)
+    return await _first(session, tables, statements_draft.by_id(tables), draft_id=draft_id)
 
 
 async def find_by_job(session: AsyncSession, tables: GalleryTables, job_id: str) -> Draft | None:
     """Return the draft that an ingest job made, or None."""
-    drafts = tables.drafts.c
-    return await _first(session, tables, drafts.job_id == job_id, drafts.job_id != _NOTHING)
+    return await _first(session, tables, statements_draft.by_job(tables), job_id=job_id)
 
 
 async def find_by_source(
     session: AsyncSession, tables: GalleryTables, source: str, source_url: str
 ) -> Draft | None:
     """Return the oldest draft that has the source key, whatever its status; an empty url is no key."""
-    drafts = tables.drafts.c
-    key = (drafts.source == source, drafts.source_url == source_url, drafts.source_url != _NOTHING)
-    return await _first(session, tables, *key)
+    query = statements_draft.by_source(tables)
+    return await _first(session, tables, query, source=source, source_url=source_url)
 
 
-async def _first(session: AsyncSession, tables: GalleryTables, *where: ColumnElement[bool]) -> Draft | None:
-    query = select_drafts(tables).where(*where).order_by(tables.drafts.c.id)
-    row = (await session.execute(query)).first()
+async def _first(
+    session: AsyncSession, tables: GalleryTables, query: TextClause, **values: object
+) -> Draft | None:
+    row = (await session.execute(query, values)).first()
     return None if row is None else to_draft(tables, row)
 
 
-async def lock_and_find(session: AsyncSession, tables: GalleryTables, draft_id: int) -> Draft | None:
-    """Lock the draft's row, then read it.
+async def lock_and_find(session: AsyncSession, tables: GalleryTables, seen: Draft) -> Draft | None:
+    """Lock the draft's row and read it; `seen` is the draft as it was read before the locks of its key.
 
-    Two statements: a join that waited for the lock would show the joined rows as they were before.
+    A statement that had to wait for the row returns the new row joined with what was there before. Every
+    writer of the row raises its revision, so that one is read again.
     """
-    await session.execute(select(tables.drafts.c.id).where(tables.drafts.c.id == draft_id).with_for_update())
-    return await find(session, tables, draft_id)
+    query = statements_draft.by_id_locked(tables)
+    found = await _first(session, tables, query, draft_id=seen.id)
+    if found is None or found.revision == seen.revision:
+        return found
+    return await find(session, tables, seen.id)
 
 
 async def insert_draft(session: AsyncSession, tables: GalleryTables, values: Mapping[str, object]) -> int:
@@ -181,16 +128,8 @@ async def insert_images(
 
 async def images_of(session: AsyncSession, tables: GalleryTables, draft_id: int) -> list[DraftImage]:
     """Return a draft's images in order, hidden ones too."""
-    images = tables.draft_images
-    facts = [media.c.content_type, media.c.size_bytes, media.c.width, media.c.height]
-    query = (
-        select(images, media.c.key.label("media_key"), *facts)
-        .join(media, media.c.id == images.c.media_id)
-        .where(images.c.draft_id == draft_id)
-        .order_by(images.c.position)
-    )
-    rows = (await session.execute(query)).mappings()
-    return [DraftImage(**{k: v for k, v in row.items() if k != "draft_id"}) for row in rows]
+    rows = await session.execute(statements_draft.images(tables), {"draft_id": draft_id})
+    return [DraftImage(*row) for row in rows]
 
 
 async def write(
@@ -219,6 +158,28 @@ async def write(
     return replace(draft, **{**row, "status": Status(row["status"])})
 
 
+async def act(
+    session: AsyncSession, tables: GalleryTables, draft: Draft, entry: Entry, *, reject_reason: str = ""
+) -> Draft | None:
+    """Decide, take a decision back, delete or undelete, and write the entry of the history.
+
+    Takes effect only while the row is as `draft` says (revision, status, deletion); None otherwise.
+    """
+    transition = TRANSITIONS.get(entry.action)
+    status = draft.status if transition is None else transition[1]
+    deleted = draft.is_deleted if transition is not None else entry.action is Action.DELETED
+    decided = transition is not None and entry.action is not Action.REOPENED
+    values = {
+        **{"draft_id": draft.id, "revision": draft.revision, "status": draft.status.value},
+        **{"is_deleted": draft.is_deleted, "new_status": status.value, "deleted": deleted},
+        **{"decides": transition is not None, "decided": decided, "reject_reason": reject_reason},
+        **{"decided_by": entry.actor if decided else "", "action": entry.action.value},
+        **{"actor": entry.actor, "reason": entry.reason},
+    }
+    row = (await session.execute(statements_draft.act(tables), values)).mappings().one_or_none()
+    return None if row is None else replace(draft, **{**row, "status": status})
+
+
 async def write_images(session: AsyncSession, tables: GalleryTables, images: Sequence[DraftImage]) -> None:
     """Set position, hidden and caption of the images, in one statement that may pass through duplicates."""
     kinds = {"id": BIGINT, "position": INTEGER, "hidden": Boolean, "caption": String}
@@ -245,27 +206,13 @@ async def purge(session: AsyncSession, tables: GalleryTables, draft: Draft) -> b
 
 
 async def record(
-    session: AsyncSession,
-    draft: tuple[str, int, int],
-    action: Action,
-    actor: str,
-    *,
-    reason: str = "",
-    changes: Sequence[Change] = (),
+    session: AsyncSession, tables: GalleryTables, draft_id: int, revision: int, entry: Entry
 ) -> None:
-    """Write one entry of the history; `draft` is its kind, id and revision after the event."""
-    kind, draft_id, revision = draft
-    await session.execute(
-        insert(draft_events).values(
-            kind=kind,
-            draft_id=draft_id,
-            revision=revision,
-            action=action.value,
-            actor=actor,
-            reason=reason,
-            changes=[[change.field, change.before, change.after] for change in changes],
-        )
-    )
+    """Write an entry of the history; `revision` is the draft's after the event."""
+    values = {"kind": tables.kind, "draft_id": draft_id, "revision": revision}
+    changes = [[change.field, change.before, change.after] for change in entry.changes]
+    told = {"action": entry.action.value, "actor": entry.actor, "reason": entry.reason, "changes": changes}
+    await session.execute(insert(draft_events).values(**values, **told))
 
 
 async def history(

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, false, func, select
+from sqlalchemy import Select, false, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from services.review import repository_vocabulary
+from services.review import repository_vocabulary, statements_list
 from services.review.drafts import Draft
 from services.review.models import RUNWAY, STREET, GalleryTables
 from services.review.models_media import media
-from services.review.models_vocabulary import brands, cities, seasons
-from services.review.repository_draft import select_drafts, to_draft
+from services.review.models_vocabulary import brands, seasons
+from services.review.repository_draft import to_draft
 from services.review.states import Status
+
+_HIGHEST_ID = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -36,46 +38,38 @@ async def list_drafts(
     session: AsyncSession, tables: GalleryTables, wanted: DraftFilter, *, before_id: int | None, limit: int
 ) -> list[Draft]:
     """Return the newest drafts with an id below `before_id` (None: from the newest)."""
-    drafts = tables.drafts.c
-    conditions = await _named(session, tables, wanted)
-    if wanted.statuses:
-        conditions.append(drafts.status.in_([status.value for status in wanted.statuses]))
-    if wanted.source:
-        conditions.append(drafts.source == wanted.source)
-    if tables is STREET and wanted.year:
-        conditions.append(drafts.year == wanted.year)
-    if tables is STREET and wanted.month:
-        conditions.append(drafts.month == wanted.month)
-    if not wanted.show_deleted:
-        conditions.append(~drafts.is_deleted)
-    if before_id is not None:
-        conditions.append(drafts.id < before_id)
-    query = select_drafts(tables).where(*conditions).order_by(drafts.id.desc()).limit(limit)
-    return [to_draft(tables, row) for row in await session.execute(query)]
+    named = await _named(session, wanted)
+    if None in named.values():
+        return []  # a name that nobody knows
+    plain = {"source": wanted.source, "year": wanted.year, "month": wanted.month}
+    values = {**named, **{name: value for name, value in plain.items() if value}}
+    most = next(most for most in statements_list.LIMITS if most >= limit)
+    query = statements_list.page(tables, frozenset(values), most)
+    rows = await session.execute(
+        query,
+        {
+            **values,
+            "statuses": [status.value for status in wanted.statuses or Status],
+            "deleted": [False, True] if wanted.show_deleted else [False],
+            "after": -(_HIGHEST_ID if before_id is None else before_id),
+            "limit": limit,
+        },
+    )
+    return [to_draft(tables, row) for row in rows]
 
 
-async def _named(
-    session: AsyncSession, tables: GalleryTables, wanted: DraftFilter
-) -> list[ColumnElement[bool]]:
-    """Return the conditions on names; a name that nobody knows matches nothing."""
-    drafts = tables.drafts.c
-    conditions: list[ColumnElement[bool]] = []
+async def _named(session: AsyncSession, wanted: DraftFilter) -> dict[str, object]:
+    """Return the canonical id or code of each name that is asked for, None for one that nobody knows."""
+    found: dict[str, object] = {}
     if wanted.city:
         city = await repository_vocabulary.find_city(session, wanted.city)
-        members = select(cities.c.id).where(cities.c.root_id == (city.root_id if city else None))
-        conditions.append(drafts.city_id.in_(members) if city else false())
+        found["city"] = city.root_id if city else None
     if wanted.brand:
         brand = await repository_vocabulary.find_brand(session, wanted.brand)
-        members = select(brands.c.id).where(brands.c.root_id == (brand.root_id if brand else None))
-        conditions.append(drafts.brand_id.in_(members) if brand else false())
+        found["brand"] = brand.root_id if brand else None
     if wanted.season:
-        code = await repository_vocabulary.find_season_code(session, wanted.season)
-        conditions.append(
-            drafts.season_code.in_(select(seasons.c.code).where(seasons.c.root_code == code))
-            if code
-            else false()
-        )
-    return conditions
+        found["season"] = await repository_vocabulary.find_season_code(session, wanted.season)
+    return found
 
 
 def _select_officials(tables: GalleryTables) -> Select[Any]:

@@ -38,9 +38,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
     """Lists and changes drafts on behalf of editors."""
 
-    def __init__(self, database: Database, renditions: Renditions) -> None:
+    def __init__(self, database: Database, renditions: Renditions, desk: Desk) -> None:
         self._database = database
-        self._desk = Desk(database)
+        self._desk = desk
         self._renditions = renditions
 
     async def ListDrafts(self, request: pb.ListDraftsRequest, context: Context) -> pb.ListDraftsResponse:

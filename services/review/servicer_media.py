@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import grpc
 from frontrow.review.v1 import media_service_pb2 as pb
 from frontrow.review.v1 import media_service_pb2_grpc
 
-from libs.common import paging
+from libs.common import deadline, paging
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
 from libs.common.interceptors.context import current_actor
 from services.review import repository_similar
-from services.review.cleanup import MediaCare
+from services.review.cleanup import MediaCare, Progress
 from services.review.similarity import MAX_DISTANCE
 
+# A page of work ends well before a call's limit.
+PAGE_SECONDS = 15.0
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
@@ -31,15 +32,28 @@ class MediaServicer(media_service_pb2_grpc.MediaServiceServicer):
         self, request: pb.CleanUpMediaRequest, context: Context
     ) -> pb.CleanUpMediaResponse:
         """See the proto."""
-        result = await self._care.clean_up(actor=current_actor(), apply=request.apply)
-        return pb.CleanUpMediaResponse(**asdict(result), applied=request.apply)
+        position = paging.decode_token(request.page_token, request)
+        start = Progress() if position is None else Progress(int(str(position[0])), looked=bool(position[1]))
+        result = await self._care.clean_up(
+            actor=current_actor(), apply=request.apply, start=start, seconds=_page_seconds()
+        )
+        rest = result.rest
+        return pb.CleanUpMediaResponse(
+            total_count=result.total_count,
+            marked_count=result.marked_count,
+            deleted_count=result.deleted_count,
+            deleted_bytes=result.deleted_bytes,
+            deleted_keys=result.deleted_keys,
+            applied=request.apply,
+            next_page_token="" if rest is None else paging.encode_token([rest.after, rest.looked], request),
+        )
 
     async def VerifyMedia(self, request: pb.VerifyMediaRequest, context: Context) -> pb.VerifyMediaResponse:
         """See the proto."""
         limit = paging.page_size(request.page_size)
         position = paging.decode_token(request.page_token, request)
         after = 0 if position is None else int(str(position[0]))
-        damaged, checked, last = await self._care.verify(after, limit)
+        damaged, checked, last = await self._care.verify(after, limit, seconds=_page_seconds())
         return pb.VerifyMediaResponse(
             checked_count=checked,
             damaged=[
@@ -72,3 +86,9 @@ class MediaServicer(media_service_pb2_grpc.MediaServiceServicer):
             other = await repository_similar.original(session, request.other_key)
             await repository_similar.dismiss(session, one.id, other.id, current_actor())
         return pb.DismissSimilarResponse()
+
+
+def _page_seconds() -> float:
+    """Return how long a call may go on with work that another call can continue."""
+    left = deadline.remaining_seconds()
+    return PAGE_SECONDS if left is None else min(PAGE_SECONDS, left / 2)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import grpc
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from libs.common.client import error_info, reason_of
 from libs.common.db import Database
@@ -16,7 +16,7 @@ from services.review import errors
 from services.review.cleanup import CleanUpLimits, MediaCare
 from services.review.models_audit import audit_log
 from services.review.models_media import media
-from tests.integration.review.gallery import Gallery, item_of, stored, unique
+from tests.integration.review.gallery import Gallery, stored, unique
 
 HOUR = timedelta(hours=1)
 GRACE = timedelta(hours=24)
@@ -124,6 +124,28 @@ async def test_a_marked_image_that_a_draft_takes_is_kept(
     assert await states(database, *keys) == ["live", "live"]
 
 
+async def test_an_approval_whose_images_are_marked_for_deletion_keeps_them(
+    gallery: Gallery, database: Database, store: ObjectStore, care: MediaCare
+) -> None:
+    """A mark may be older than the draft; a reference counts whenever it came."""
+    names = [unique("marked") for _ in range(3)]
+    keys = [await stored(gallery, store, name) for name in names]
+    draft = await gallery.street(unique("Marked"), 2026, 2, names)
+    async with database.begin() as session:
+        await session.execute(
+            update(media)
+            .where(media.c.key.in_(keys))
+            .values(marked_at=func.now() - 2 * GRACE, touched_at=func.now() - 3 * GRACE)
+        )
+    cleaning = asyncio.gather(*(clean(care) for _ in range(3)))
+    official = (await gallery.approve(draft)).official_id
+    await cleaning
+    await clean(care)
+    assert await states(database, *keys) == ["live"] * 3
+    assert await gallery.album(official) == names
+    assert all([await store.head(key) for key in keys])
+
+
 async def test_a_share_that_is_implausible_is_refused_and_nothing_is_written(
     gallery: Gallery, database: Database, store: ObjectStore, care: MediaCare
 ) -> None:
@@ -157,7 +179,7 @@ async def test_a_clean_up_that_broke_off_is_resumed(
     await clean(care)
     await pass_time(database, 2 * GRACE)
     broken = MediaCare(database, BrokenStore(store), CleanUpLimits(GRACE, share=1, plausible=9))  # type: ignore[arg-type]
-    with pytest.raises(errors.StoreUnavailable):
+    with pytest.raises(StoreUnavailable):
         await clean(broken)
     await clean(care)
     assert await states(database, key) == ["deleting*"]  # the broken call may still be at it
@@ -202,39 +224,6 @@ async def test_a_slow_clean_up_deletes_nothing_that_was_uploaded_after_a_quicker
     await stored(gallery, store, name)
     assert await states(database, key) == ["live"]
     assert await store.get_bytes(key) == name.encode()
-
-
-async def test_the_same_bytes_uploaded_while_they_are_cleaned_up_exist_in_the_end(
-    gallery: Gallery, database: Database, store: ObjectStore
-) -> None:
-    """Without any grace, so that every step of the one meets every step of the other."""
-    hasty = MediaCare(database, store, CleanUpLimits(timedelta(0), share=1, plausible=9))
-    refusals: list[str | None] = []
-
-    async def upload(name: str) -> str:
-        for _ in range(50):
-            try:
-                await stored(gallery, store, name)
-                return await gallery.street(unique("Upload"), 2026, 2, [name])
-            except grpc.aio.AioRpcError as error:
-                refusals.append(reason_of(error))
-        raise AssertionError("never came through")
-
-    async def cleaner(done: asyncio.Event) -> None:
-        while not done.is_set():
-            await clean(hasty)
-
-    done = asyncio.Event()
-    cleaning = [asyncio.create_task(cleaner(done)) for _ in range(2)]
-    for _ in range(8):
-        name = unique("same")
-        await asyncio.gather(upload(name), upload(name))
-        key = item_of(name.encode()).key
-        assert (await states(database, key))[0] in {"live", "live*"}
-        assert await store.get_bytes(key) == name.encode()
-    done.set()
-    await asyncio.gather(*cleaning)
-    assert set(refusals) <= {"MEDIA_BEING_DELETED", "MEDIA_NOT_RESERVED", "MEDIA_NOT_LIVE"}
 
 
 async def test_a_media_row_that_something_refers_to_can_not_be_deleted(

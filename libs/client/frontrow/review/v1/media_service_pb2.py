@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&frontrow/review/v1/media_service.proto\x12\x12\x66rontrow.review.v1\x1a\x1b\x62uf/validate/validate.proto\"$\n\x13\x43leanUpMediaRequest\x12\r\n\x05\x61pply\x18\x01 \x01(\x08\"\x96\x01\n\x14\x43leanUpMediaResponse\x12\x13\n\x0btotal_count\x18\x01 \x01(\x03\x12\x14\n\x0cmarked_count\x18\x02 \x01(\x03\x12\x15\n\rdeleted_count\x18\x03 \x01(\x03\x12\x15\n\rdeleted_bytes\x18\x04 \x01(\x03\x12\x14\n\x0c\x64\x65leted_keys\x18\x05 \x03(\t\x12\x0f\n\x07\x61pplied\x18\x06 \x01(\x08\"R\n\x12\x46indSimilarRequest\x12\x1d\n\tmedia_key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xff\x01\x12\x1d\n\x0cmax_distance\x18\x02 \x01(\rB\x07\xbaH\x04*\x02\x18\x06\"-\n\x0cSimilarMedia\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x10\n\x08\x64istance\x18\x02 \x01(\r\"H\n\x13\x46indSimilarResponse\x12\x31\n\x07similar\x18\x01 \x03(\x0b\x32 .frontrow.review.v1.SimilarMedia\"U\n\x15\x44ismissSimilarRequest\x12\x1d\n\tmedia_key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xff\x01\x12\x1d\n\tother_key\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xff\x01\"\x18\n\x16\x44ismissSimilarResponse\";\n\x12VerifyMediaRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"L\n\x0c\x44\x61magedMedia\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x06\x64\x61mage\x18\x02 \x01(\x0e\x32\x1f.frontrow.review.v1.MediaDamage\"x\n\x13VerifyMediaResponse\x12\x15\n\rchecked_count\x18\x01 \x01(\r\x12\x31\n\x07\x64\x61maged\x18\x02 \x03(\x0b\x32 .frontrow.review.v1.DamagedMedia\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t*x\n\x0bMediaDamage\x12\x1c\n\x18MEDIA_DAMAGE_UNSPECIFIED\x10\x00\x12\x18\n\x14MEDIA_DAMAGE_MISSING\x10\x01\x12\x17\n\x13MEDIA_DAMAGE_LENGTH\x10\x02\x12\x18\n\x14MEDIA_DAMAGE_CONTENT\x10\x03\x32\x9a\x03\n\x0cMediaService\x12\x61\n\x0c\x43leanUpMedia\x12\'.frontrow.review.v1.CleanUpMediaRequest\x1a(.frontrow.review.v1.CleanUpMediaResponse\x12^\n\x0bVerifyMedia\x12&.frontrow.review.v1.VerifyMediaRequest\x1a\'.frontrow.review.v1.VerifyMediaResponse\x12^\n\x0b\x46indSimilar\x12&.frontrow.review.v1.FindSimilarRequest\x1a\'.frontrow.review.v1.FindSimilarResponse\x12g\n\x0e\x44ismissSimilar\x12).frontrow.review.v1.DismissSimilarRequest\x1a*.frontrow.review.v1.DismissSimilarResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&frontrow/review/v1/media_service.proto\x12\x12\x66rontrow.review.v1\x1a\x1b\x62uf/validate/validate.proto\"8\n\x13\x43leanUpMediaRequest\x12\r\n\x05\x61pply\x18\x01 \x01(\x08\x12\x12\n\npage_token\x18\x02 \x01(\t\"\xaf\x01\n\x14\x43leanUpMediaResponse\x12\x13\n\x0btotal_count\x18\x01 \x01(\x03\x12\x14\n\x0cmarked_count\x18\x02 \x01(\x03\x12\x15\n\rdeleted_count\x18\x03 \x01(\x03\x12\x15\n\rdeleted_bytes\x18\x04 \x01(\x03\x12\x14\n\x0c\x64\x65leted_keys\x18\x05 \x03(\t\x12\x0f\n\x07\x61pplied\x18\x06 \x01(\x08\x12\x17\n\x0fnext_page_token\x18\x07 \x01(\t\"R\n\x12\x46indSimilarRequest\x12\x1d\n\tmedia_key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xff\x01\x12\x1d\n\x0cmax_distance\x18\x02 \x01(\rB\x07\xbaH\x04*\x02\x18\x06\"-\n\x0cSimilarMedia\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x10\n\x08\x64istance\x18\x02 \x01(\r\"H\n\x13\x46indSimilarResponse\x12\x31\n\x07similar\x18\x01 \x03(\x0b\x32 .frontrow.review.v1.SimilarMedia\"U\n\x15\x44ismissSimilarRequest\x12\x1d\n\tmedia_key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xff\x01\x12\x1d\n\tother_key\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\xff\x01\"\x18\n\x16\x44ismissSimilarResponse\";\n\x12VerifyMediaRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"L\n\x0c\x44\x61magedMedia\x12\x0b\n\x03key\x18\x01 \x01(\t\x12/\n\x06\x64\x61mage\x18\x02 \x01(\x0e\x32\x1f.frontrow.review.v1.MediaDamage\"x\n\x13VerifyMediaResponse\x12\x15\n\rchecked_count\x18\x01 \x01(\r\x12\x31\n\x07\x64\x61maged\x18\x02 \x03(\x0b\x32 .frontrow.review.v1.DamagedMedia\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t*x\n\x0bMediaDamage\x12\x1c\n\x18MEDIA_DAMAGE_UNSPECIFIED\x10\x00\x12\x18\n\x14MEDIA_DAMAGE_MISSING\x10\x01\x12\x17\n\x13MEDIA_DAMAGE_LENGTH\x10\x02\x12\x18\n\x14MEDIA_DAMAGE_CONTENT\x10\x03\x32\x9a\x03\n\x0cMediaService\x12\x61\n\x0c\x43leanUpMedia\x12\'.frontrow.review.v1.CleanUpMediaRequest\x1a(.frontrow.review.v1.CleanUpMediaResponse\x12^\n\x0bVerifyMedia\x12&.frontrow.review.v1.VerifyMediaRequest\x1a\'.frontrow.review.v1.VerifyMediaResponse\x12^\n\x0b\x46indSimilar\x12&.frontrow.review.v1.FindSimilarRequest\x1a\'.frontrow.review.v1.FindSimilarResponse\x12g\n\x0e\x44ismissSimilar\x12).frontrow.review.v1.DismissSimilarRequest\x1a*.frontrow.review.v1.DismissSimilarResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,28 +40,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DISMISSSIMILARREQUEST'].fields_by_name['media_key']._serialized_options = b'\272H\007r\005\020\001\030\377\001'
   _globals['_DISMISSSIMILARREQUEST'].fields_by_name['other_key']._loaded_options = None
   _globals['_DISMISSSIMILARREQUEST'].fields_by_name['other_key']._serialized_options = b'\272H\007r\005\020\001\030\377\001'
-  _globals['_MEDIADAMAGE']._serialized_start=861
-  _globals['_MEDIADAMAGE']._serialized_end=981
+  _globals['_MEDIADAMAGE']._serialized_start=906
+  _globals['_MEDIADAMAGE']._serialized_end=1026
   _globals['_CLEANUPMEDIAREQUEST']._serialized_start=91
-  _globals['_CLEANUPMEDIAREQUEST']._serialized_end=127
-  _globals['_CLEANUPMEDIARESPONSE']._serialized_start=130
-  _globals['_CLEANUPMEDIARESPONSE']._serialized_end=280
-  _globals['_FINDSIMILARREQUEST']._serialized_start=282
-  _globals['_FINDSIMILARREQUEST']._serialized_end=364
-  _globals['_SIMILARMEDIA']._serialized_start=366
-  _globals['_SIMILARMEDIA']._serialized_end=411
-  _globals['_FINDSIMILARRESPONSE']._serialized_start=413
-  _globals['_FINDSIMILARRESPONSE']._serialized_end=485
-  _globals['_DISMISSSIMILARREQUEST']._serialized_start=487
-  _globals['_DISMISSSIMILARREQUEST']._serialized_end=572
-  _globals['_DISMISSSIMILARRESPONSE']._serialized_start=574
-  _globals['_DISMISSSIMILARRESPONSE']._serialized_end=598
-  _globals['_VERIFYMEDIAREQUEST']._serialized_start=600
-  _globals['_VERIFYMEDIAREQUEST']._serialized_end=659
-  _globals['_DAMAGEDMEDIA']._serialized_start=661
-  _globals['_DAMAGEDMEDIA']._serialized_end=737
-  _globals['_VERIFYMEDIARESPONSE']._serialized_start=739
-  _globals['_VERIFYMEDIARESPONSE']._serialized_end=859
-  _globals['_MEDIASERVICE']._serialized_start=984
-  _globals['_MEDIASERVICE']._serialized_end=1394
+  _globals['_CLEANUPMEDIAREQUEST']._serialized_end=147
+  _globals['_CLEANUPMEDIARESPONSE']._serialized_start=150
+  _globals['_CLEANUPMEDIARESPONSE']._serialized_end=325
+  _globals['_FINDSIMILARREQUEST']._serialized_start=327
+  _globals['_FINDSIMILARREQUEST']._serialized_end=409
+  _globals['_SIMILARMEDIA']._serialized_start=411
+  _globals['_SIMILARMEDIA']._serialized_end=456
+  _globals['_FINDSIMILARRESPONSE']._serialized_start=458
+  _globals['_FINDSIMILARRESPONSE']._serialized_end=530
+  _globals['_DISMISSSIMILARREQUEST']._serialized_start=532
+  _globals['_DISMISSSIMILARREQUEST']._serialized_end=617
+  _globals['_DISMISSSIMILARRESPONSE']._serialized_start=619
+  _globals['_DISMISSSIMILARRESPONSE']._serialized_end=643
+  _globals['_VERIFYMEDIAREQUEST']._serialized_start=645
+  _globals['_VERIFYMEDIAREQUEST']._serialized_end=704
+  _globals['_DAMAGEDMEDIA']._serialized_start=706
+  _globals['_DAMAGEDMEDIA']._serialized_end=782
+  _globals['_VERIFYMEDIARESPONSE']._serialized_start=784
+  _globals['_VERIFYMEDIARESPONSE']._serialized_end=904
+  _globals['_MEDIASERVICE']._serialized_start=1029
+  _globals['_MEDIASERVICE']._serialized_end=1439
 # @@protoc_insertion_point(module_scope)

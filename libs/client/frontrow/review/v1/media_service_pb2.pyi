@@ -53,22 +53,28 @@ class CleanUpMediaRequest(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     APPLY_FIELD_NUMBER: builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: builtins.int
     apply: builtins.bool
     """Whether to do it; default only a report."""
+    page_token: builtins.str
+    """`next_page_token` of the call before, with the same `apply`; empty to begin."""
     def __init__(
         self,
         *,
         apply: builtins.bool = ...,
+        page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["apply", b"apply"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["apply", b"apply", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 @typing.final
 class CleanUpMediaResponse(message.Message):
-    """Result of CleanUpMedia. Thumbnails go with their originals and are counted by their own."""
+    """Result of CleanUpMedia: what this call did, `total_count` excepted; add up the calls of one clean-up. Thumbnails go
+    with their originals and are counted by their own.
+    """
 
     DESCRIPTOR: descriptor.Descriptor
 
@@ -78,6 +84,7 @@ class CleanUpMediaResponse(message.Message):
     DELETED_BYTES_FIELD_NUMBER: builtins.int
     DELETED_KEYS_FIELD_NUMBER: builtins.int
     APPLIED_FIELD_NUMBER: builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     total_count: builtins.int
     """Originals in the database."""
     marked_count: builtins.int
@@ -88,6 +95,8 @@ class CleanUpMediaResponse(message.Message):
     """Bytes of what was deleted (would be, without `apply`)."""
     applied: builtins.bool
     """Whether anything was to be written."""
+    next_page_token: builtins.str
+    """Token of the call that goes on where this one's time (15 s at most) was up; empty when it is done."""
     @builtins.property
     def deleted_keys(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """The first 100 object keys that were deleted (would be, without `apply`)."""
@@ -101,10 +110,11 @@ class CleanUpMediaResponse(message.Message):
         deleted_bytes: builtins.int = ...,
         deleted_keys: abc.Iterable[builtins.str] | None = ...,
         applied: builtins.bool = ...,
+        next_page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["applied", b"applied", "deleted_bytes", b"deleted_bytes", "deleted_count", b"deleted_count", "deleted_keys", b"deleted_keys", "marked_count", b"marked_count", "total_count", b"total_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["applied", b"applied", "deleted_bytes", b"deleted_bytes", "deleted_count", b"deleted_count", "deleted_keys", b"deleted_keys", "marked_count", b"marked_count", "next_page_token", b"next_page_token", "total_count", b"total_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -226,7 +236,9 @@ class VerifyMediaRequest(message.Message):
     PAGE_SIZE_FIELD_NUMBER: builtins.int
     PAGE_TOKEN_FIELD_NUMBER: builtins.int
     page_size: builtins.int
-    """Images a page: 0 means 50, more than 1,000 means 1,000, negative is refused. Each is read whole."""
+    """Images a page: 0 means 50, more than 1,000 means 1,000, negative is refused. Each is read whole; a page ends early
+    after 15 s.
+    """
     page_token: builtins.str
     """`next_page_token` of the page before; empty for the first page."""
     def __init__(

@@ -64,8 +64,9 @@ class MediaServiceServicer:
     def CleanUpMedia(self, request, context):
         """Remove images that nothing refers to, in two passes a grace (24 h) apart: the first marks, a later one deletes
         what is still marked and unreferenced; whatever touches a row in between takes its mark away. Works in short
-        transactions and holds none while it deletes objects; any number may run at once. What a call that ended early
-        was deleting is resumed by one ten minutes later. Without `apply` it reports and writes nothing, not even marks.
+        transactions and holds none while it deletes objects; any number may run at once. A long one is cut into calls of
+        at most 15 s, each with the token of the next. What a call that broke off was deleting is resumed by one ten
+        minutes later. Without `apply` it reports and writes nothing, not even marks.
         Reasons: ACTOR_REQUIRED (with `apply`), IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more
         than that share of all images would be deleted), STORE_UNAVAILABLE.
         """

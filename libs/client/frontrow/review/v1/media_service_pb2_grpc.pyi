@@ -36,8 +36,9 @@ class MediaServiceStub:
     CleanUpMedia: grpc.UnaryUnaryMultiCallable[media_service_pb2.CleanUpMediaRequest, media_service_pb2.CleanUpMediaResponse]
     """Remove images that nothing refers to, in two passes a grace (24 h) apart: the first marks, a later one deletes
     what is still marked and unreferenced; whatever touches a row in between takes its mark away. Works in short
-    transactions and holds none while it deletes objects; any number may run at once. What a call that ended early
-    was deleting is resumed by one ten minutes later. Without `apply` it reports and writes nothing, not even marks.
+    transactions and holds none while it deletes objects; any number may run at once. A long one is cut into calls of
+    at most 15 s, each with the token of the next. What a call that broke off was deleting is resumed by one ten
+    minutes later. Without `apply` it reports and writes nothing, not even marks.
     Reasons: ACTOR_REQUIRED (with `apply`), IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more
     than that share of all images would be deleted), STORE_UNAVAILABLE.
     """
@@ -62,8 +63,9 @@ class MediaServiceAsyncStub(MediaServiceStub):
     CleanUpMedia: aio.UnaryUnaryMultiCallable[media_service_pb2.CleanUpMediaRequest, media_service_pb2.CleanUpMediaResponse]  # type: ignore[assignment]
     """Remove images that nothing refers to, in two passes a grace (24 h) apart: the first marks, a later one deletes
     what is still marked and unreferenced; whatever touches a row in between takes its mark away. Works in short
-    transactions and holds none while it deletes objects; any number may run at once. What a call that ended early
-    was deleting is resumed by one ten minutes later. Without `apply` it reports and writes nothing, not even marks.
+    transactions and holds none while it deletes objects; any number may run at once. A long one is cut into calls of
+    at most 15 s, each with the token of the next. What a call that broke off was deleting is resumed by one ten
+    minutes later. Without `apply` it reports and writes nothing, not even marks.
     Reasons: ACTOR_REQUIRED (with `apply`), IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more
     than that share of all images would be deleted), STORE_UNAVAILABLE.
     """
@@ -91,8 +93,9 @@ class MediaServiceServicer(metaclass=abc_1.ABCMeta):
     ) -> typing.Union[media_service_pb2.CleanUpMediaResponse, abc.Awaitable[media_service_pb2.CleanUpMediaResponse]]:
         """Remove images that nothing refers to, in two passes a grace (24 h) apart: the first marks, a later one deletes
         what is still marked and unreferenced; whatever touches a row in between takes its mark away. Works in short
-        transactions and holds none while it deletes objects; any number may run at once. What a call that ended early
-        was deleting is resumed by one ten minutes later. Without `apply` it reports and writes nothing, not even marks.
+        transactions and holds none while it deletes objects; any number may run at once. A long one is cut into calls of
+        at most 15 s, each with the token of the next. What a call that broke off was deleting is resumed by one ten
+        minutes later. Without `apply` it reports and writes nothing, not even marks.
         Reasons: ACTOR_REQUIRED (with `apply`), IMPLAUSIBLE_SHARE (FAILED_PRECONDITION; metadata `share`, `limit`: more
         than that share of all images would be deleted), STORE_UNAVAILABLE.
         """

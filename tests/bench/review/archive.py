@@ -1,0 +1,152 @@
+"""An archive of very many drafts and images, as many years of crawling would have left it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import asyncpg
+
+from services.review.seasons import parse_season
+from tests.bench.bed import Bed
+from tests.bench.review.galleries import IMAGES, MEDIA
+
+DATABASE = "archive"
+CHUNK = 250_000
+FIRST_YEAR, YEARS = 2007, 20
+# Every hundredth image is one that nothing refers to.
+ORPHANS = 100
+ORPHAN = f"id % {ORPHANS} = 0"
+DRAFT_TABLES = ("brand_runway_drafts", "street_snap_drafts")
+# One source has brought few articles, and those long ago.
+RARE_SOURCE, RARE_DRAFTS = "elle", 40
+
+# Common columns: the newest are undecided, a fiftieth is deleted; sources are as uneven as they are in life.
+_COMMON = f"""
+    CASE WHEN n <= {RARE_DRAFTS} THEN '{RARE_SOURCE}' WHEN random() < 0.7 THEN 'vogue'
+        ELSE 'theimpression' END,
+    'https://site.test/' || n, 'The best looks of the week, part ' || n,
+    CASE WHEN n > 0.95 * $3 THEN 'pending' WHEN random() < 0.8 THEN 'approved' ELSE 'rejected' END,
+    random() < 0.02"""
+_STREET = f"""
+INSERT INTO review.street_snap_drafts
+    (id, job_id, source, source_url, title, status, is_deleted, city, city_id, year, month)
+SELECT n, 'job-' || n, {_COMMON}, 'city', $4[1 + floor(random() ^ 3 * array_length($4, 1))],
+    {FIRST_YEAR} + n * {YEARS} / ($3 + 1), 1 + n * {YEARS * 12} / ($3 + 1) % 12
+FROM generate_series($1::int8, $2::int8) n
+"""
+_RUNWAY = f"""
+INSERT INTO review.brand_runway_drafts
+    (id, job_id, source, source_url, title, status, is_deleted, brand, brand_id, season, season_code,
+        collection, collection_name, collection_key)
+SELECT n, 'job-' || n, {_COMMON}, 'brand', $4[1 + floor(random() ^ 3 * array_length($4, 1))], 'season',
+    $5[1 + n * array_length($5, 1) / ($3 + 1)], '', 'Ready-to-wear', 'ready-to-wear'
+FROM generate_series($1::int8, $2::int8) n
+"""
+# An image a draft, which is its cover.
+_IMAGES = f"""
+INSERT INTO review.street_snap_draft_images (draft_id, position, media_id)
+SELECT id, 0, id FROM generate_series($1::int8, $2::int8) id WHERE NOT {ORPHAN}
+"""
+# Hashes at random; every tenth is near to the one before it.
+_HASHES = """
+UPDATE review.media SET touched_at = now() - interval '3 days',
+    dhash = ('x' || left(md5((id - CASE WHEN id % 10 = 9 THEN 1 ELSE 0 END)::text), 16))::bit(64)::bigint
+        # CASE WHEN id % 10 = 9 THEN 257 ELSE 0 END
+"""
+_BANDS = """
+INSERT INTO review.media_bands (band, value, media_id)
+SELECT band, (dhash >> (48 - 16 * band)) & 65535, id FROM review.media, generate_series(0, 3) band
+"""
+_MORE_IMAGES = f"""
+INSERT INTO review.{{table}} (draft_id, position, media_id)
+SELECT id, p, media_id - CASE WHEN media_id % {ORPHANS} = 0 THEN 1 ELSE 0 END
+FROM unnest($1::int8[]) id, generate_series(1, {IMAGES - 1}) p,
+    LATERAL (SELECT 1 + (id + p * 7919) % $2 AS media_id) m
+ON CONFLICT DO NOTHING
+"""
+
+
+async def opened(bed: Bed) -> str:
+    """Return the URL of the archive's database; it is filled once a run."""
+    connection = await bed.cluster.connect("postgres")
+    there = await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE)
+    await connection.close()
+    if there:
+        return bed.cluster.url(DATABASE)
+    url = await bed.cluster.make_context_database(DATABASE, "review")
+    connection = await bed.cluster.connect(DATABASE)
+    await connection.execute("SET session_replication_role = replica")  # the rows are right; check nothing
+    await connection.execute("SET maintenance_work_mem = '256MB'; SELECT setseed(0.5)")
+    await _fill(connection, size(bed))
+    await connection.close()
+    await bed.cluster.settle(DATABASE)
+    return url
+
+
+def size(bed: Bed) -> int:
+    """Return how many drafts of each kind there are, and how many images."""
+    return bed.amount(1_000_000, 50_000)
+
+
+async def _fill(connection: asyncpg.Connection[asyncpg.Record], count: int) -> None:
+    brands = await connection.fetchval("SELECT array_agg(id ORDER BY id) FROM review.brands")
+    cities = await connection.fetchval("SELECT array_agg(id ORDER BY id) FROM review.cities")
+    seasons = await _seasons(connection)
+    for table in ("media", "media_bands", "street_snap_draft_images", *DRAFT_TABLES):
+        async with _without_indexes(connection, table):
+            if table == "media":
+                await connection.execute(MEDIA, 1, count)
+                await connection.execute(_HASHES)
+            elif table == "media_bands":
+                await connection.execute(_BANDS)
+            for first in range(1, count + 1, CHUNK):
+                last = min(first + CHUNK - 1, count)
+                if table == "street_snap_draft_images":
+                    await connection.execute(_IMAGES, first, last)
+                elif table == "street_snap_drafts":
+                    await connection.execute(_STREET, first, last, count, cities)
+                elif table == "brand_runway_drafts":
+                    await connection.execute(_RUNWAY, first, last, count, brands, seasons)
+        await connection.execute(f"VACUUM ANALYZE review.{table}")
+
+
+async def _seasons(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
+    """Add the seasons of all the years; return their codes from the oldest on."""
+    found = [
+        parsed
+        for year in range(FIRST_YEAR, FIRST_YEAR + YEARS)
+        for text in (f"Spring {year} Ready-to-Wear", f"Fall {year} Ready-to-Wear")
+        if (parsed := parse_season(text)) is not None
+    ]
+    rows = [(season.code, season.name) for season in found]
+    await connection.executemany(
+        "INSERT INTO review.seasons (code, name, known, root_code) VALUES ($1, $2, true, $1) "
+        "ON CONFLICT DO NOTHING",
+        rows,
+    )
+    return [code for code, _ in rows]
+
+
+@asynccontextmanager
+async def _without_indexes(connection: asyncpg.Connection[asyncpg.Record], table: str) -> AsyncIterator[None]:
+    """Take away a table's indexes for the length of the block: they are built much more quickly at once."""
+    plain = await connection.fetch(
+        "SELECT indexname, indexdef FROM pg_indexes i WHERE schemaname = 'review' AND tablename = $1 "
+        "AND NOT EXISTS (SELECT FROM pg_constraint WHERE conname = i.indexname)",
+        table,
+    )
+    for row in plain:
+        await connection.execute(f"DROP INDEX review.{row['indexname']}")
+    yield
+    for row in plain:
+        await connection.execute(row["indexdef"])
+
+
+async def give_images(bed: Bed, table: str, drafts: Sequence[int]) -> None:
+    """Give the drafts 60 images each: those on pages that are measured have what drafts have."""
+    connection = await bed.cluster.connect(DATABASE)
+    await connection.execute("SET session_replication_role = replica")
+    images = f"{table.removesuffix('s')}_images"
+    await connection.execute(_MORE_IMAGES.format(table=images), list(drafts), size(bed))
+    await connection.close()

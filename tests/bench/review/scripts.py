@@ -1,0 +1,83 @@
+"""The statements of an approval as a script of pgbench: the same texts in the same order, and no server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from services.review import statements_draft, statements_promotion
+from services.review.models import STREET
+from tests.bench.review.galleries import FIRST_YEAR
+
+# The parameters that are the same in every approval; the others are variables of the script.
+_ALWAYS = {
+    "new_status": "'approved'",
+    "status": "'pending'",
+    "deleted": "false",
+    "is_deleted": "false",
+    "decides": "true",
+    "decided": "true",
+    "decided_by": "'Anna'",
+    "actor": "'Anna'",
+    "action": "'approved'",
+    "reject_reason": "''",
+    "reason": "''",
+    "revision": "1",
+    "ids": "ARRAY[-1, :key]",  # any number is as good a lock as another: the city's, then the key's
+    "shared": "ARRAY[true, false]",
+}
+
+SPANS = "CREATE UNLOGGED TABLE spans (turn int, seconds float8)"
+
+# All clients begin a turn at the same moment.
+_TOGETHER = """
+SELECT greatest(0, (:start + :turn * :gap_ms / 1000.0 - extract(epoch FROM clock_timestamp())) * 1e6)::int
+    AS pause \\gset
+\\sleep :pause us
+SELECT clock_timestamp() AS began \\gset
+"""
+_NOTE = """
+INSERT INTO spans VALUES (:turn, extract(epoch FROM clock_timestamp() - CAST(:began AS timestamptz)));
+"""
+
+
+def _filled(statement: object, values: Mapping[str, str]) -> str:
+    return re.sub(r"(?<!:):(\w+)", lambda found: values.get(found[1], found[0]), str(statement)) + ";\n"
+
+
+def _approval() -> str:
+    read = (statements_draft.by_id(STREET), statements_draft.images(STREET))
+    changed = (
+        statements_promotion.LOCK,
+        statements_draft.by_id_locked(STREET),
+        statements_draft.act(STREET),
+        statements_promotion.recompute(STREET),
+    )
+    texts = [_filled(statement, _ALWAYS) for statement in (*read, *changed)]
+    return "".join([*texts[: len(read)], "BEGIN;\n", *texts[len(read) :], "COMMIT;\n"])
+
+
+def _variables(key: str, draft: str) -> str:
+    return (
+        f"\\set turn :turn + 1\n\\set key {key}\n\\set draft_id {draft}\n"
+        f"\\set year {FIRST_YEAR} + :key / 12\n\\set month :key % 12 + 1\n"
+    )
+
+
+def one_key_together() -> str:
+    """Return the script in which all clients approve at one key, then all at the next.
+
+    Variables to give: `turn` (-1), `start` (Unix seconds), `gap_ms`, `first_key`, `first` (the number of the
+    first draft that waits in its key, from 1), `drafts` (in a key), `city_id`. Needs the table `SPANS`.
+    """
+    variables = _variables(":first_key + :turn", ":key * :drafts + :first + :client_id")
+    return variables + _TOGETHER + _approval() + _NOTE
+
+
+def distinct_keys() -> str:
+    """Return the script in which each client has its own keys.
+
+    Variables as above, without those of time, and `turns`: how many approvals each client makes.
+    """
+    variables = _variables(":first_key + :client_id * :turns + :turn", ":key * :drafts + :first")
+    return variables + _approval()
