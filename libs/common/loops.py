@@ -13,8 +13,9 @@ T = TypeVar("T")
 
 _FIRST_BACKOFF_SECONDS = 0.25
 _LONGEST_BACKOFF_SECONDS = 30.0
-# A loop is one caller among many, and must be at work again soon after a long outage has ended.
-_LONGEST_STEP_BACKOFF_SECONDS = 3.0
+# A loop is one caller among many, and must be at work again soon after a long outage has ended: a server has
+# five seconds to serve again, and what it serves may wait for several loops in turn.
+_LONGEST_STEP_BACKOFF_SECONDS = 1.0
 
 
 def backoff_seconds(
@@ -62,7 +63,7 @@ class Periodic:
     """A loop that runs ``step`` at once, then every ``interval_seconds``, and sooner when woken.
 
     A failed step is logged and never ends the loop. After a failure the loop waits (0.25 s doubling
-    to 3 s, with jitter) and wakes do not cut that short: a database that is down is not hammered.
+    to 1 s, with jitter) and wakes do not cut that short: a database that is down is not hammered.
     """
 
     def __init__(

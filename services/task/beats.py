@@ -10,17 +10,18 @@ import structlog
 
 from libs.common.coalesce import Coalescer
 from libs.common.lane import Lane
-from services.task.repository_beat import Beat, Beaten, beat, count_absent, known
+from services.task.repository_beat import Beat, Beaten, beat, count_absent, known, left_behind
 from services.task.repository_end import Backoff, Ended, Ending, end_runs, lock_policies
 
 log = structlog.get_logger(__name__)
 
 
 class BeatCall(NamedTuple):
-    """One worker's beat: every run it holds."""
+    """One worker's beat: every run it holds; `leaving`: it is the last."""
 
     worker_id: str
     beats: Sequence[Beat]
+    leaving: bool = False
 
 
 BeatAnswer = Beaten | Literal["lease_lost", "not_found"]
@@ -52,7 +53,8 @@ class BeatDesk:
 
     async def _flush(self, calls: Sequence[BeatCall]) -> list[list[BeatAnswer]]:
         beats = [item for call in calls for item in call.beats]
-        workers = sorted({call.worker_id for call in calls})
+        leaving = sorted({call.worker_id for call in calls if call.leaving})
+        workers = sorted({call.worker_id for call in calls if call.worker_id not in leaving})
         async with self._lane.transaction() as connection:
             renewed = await beat(connection, beats) if beats else []
             lost = [item.task_id for item, answer in zip(beats, renewed, strict=True) if answer is None]
@@ -60,6 +62,8 @@ class BeatDesk:
             absent = await count_absent(
                 connection, workers, beats, older_than_seconds=self._lost_claim_seconds
             )
+            if leaving:
+                absent += await left_behind(connection, leaving, beats)
         if absent:
             await self._give_back(absent)
         rose = [

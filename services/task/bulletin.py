@@ -27,6 +27,8 @@ CHANNEL = "frontrow_task"
 GAP_SECONDS = 0.05
 PING_SECONDS = 20.0
 PING_ANSWER_SECONDS = 5.0
+# Who waits at one server for what another one does hears of it by a notice, or waits for the poll.
+LONGEST_BACKOFF_SECONDS = 1.0
 # A notice may be 8,000 bytes long: 150 ids take 5,250, 20 types of 64 characters and counts about 1,600.
 MOST_IDS = 150
 MOST_TYPES = 20
@@ -114,7 +116,7 @@ class Bulletin:
             except Exception as error:  # noqa: BLE001 - whatever it was, listening must go on
                 failures += 1
                 log.warning("task.bulletin_broken", error=repr(error)[:300], failures=failures)
-                await asyncio.sleep(min(5.0, backoff_seconds(failures)))
+                await asyncio.sleep(backoff_seconds(failures, longest=LONGEST_BACKOFF_SECONDS))
 
     async def _converse(self, connection: Connection) -> None:
         """Send notices as they come up, and a ping to ourselves when it was quiet; returns by raising."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from libs.common.lane import Connection
-from services.task import statements
+from services.task import statements, statements_queue
 from services.task.repository_end import REPLY_LOST, Ending
 from services.task.states import End
 
@@ -78,3 +78,10 @@ async def count_absent(
         for row in rows
         if row["absent_beats"] >= BEATS_ABSENT
     ]
+
+
+async def left_behind(connection: Connection, workers: Sequence[str], named: Sequence[Beat]) -> list[Ending]:
+    """Return how the runs end that workers who leave do not name: the replies to their claims were lost."""
+    ids, versions = [given.task_id for given in named], [given.version for given in named]
+    rows = await connection.fetch(statements_queue.LEFT_BEHIND, list(workers), ids, versions)
+    return [Ending(row["id"], row["version"], End.RELEASED, reason=REPLY_LOST) for row in rows]

@@ -100,8 +100,11 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
             Beat(UUID(lease.task_id), lease.version, lease.progress if lease.HasField("progress") else None)
             for lease in request.leases
         ]
-        self._workers.saw(request.worker_id)
-        answers = await self._beats.beat(BeatCall(request.worker_id, beats))
+        if request.leaving:
+            self._workers.left(request.worker_id)
+        else:
+            self._workers.saw(request.worker_id)
+        answers = await self._beats.beat(BeatCall(request.worker_id, beats, request.leaving))
         response = pb.HeartbeatResponse(
             results=[
                 self._lease_result(lease, answer)

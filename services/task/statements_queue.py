@@ -112,3 +112,14 @@ ON CONFLICT (worker_id) DO UPDATE SET last_seen_at = now(),
 """
 
 DROP_WORKERS = "DELETE FROM task.workers WHERE last_seen_at < now() - interval '1 day'"
+
+# $1 workers that have gone.
+LEFT = "DELETE FROM task.workers WHERE worker_id = ANY($1::text[])"
+
+# $1 workers, $2, $3 the runs they name.
+LEFT_BEHIND = """
+SELECT id, version FROM task.tasks
+WHERE status = 'processing' AND claimed_by = ANY($1::text[])
+    AND (id, version) NOT IN (SELECT * FROM unnest($2::uuid[], $3::int8[]))
+ORDER BY id LIMIT 1000
+"""

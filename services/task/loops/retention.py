@@ -19,7 +19,7 @@ class Retention:
     def __init__(self, lane: Lane, *, keep_days: float, interval_seconds: float) -> None:
         self._lane = lane
         self._keep_days = keep_days
-        self._loop = Periodic("task:retention", interval_seconds, self._step)
+        self._loop = Periodic("task:retention", interval_seconds, self.step)
 
     async def start(self) -> None:
         """Begin to delete."""
@@ -29,7 +29,8 @@ class Retention:
         """Let the batch in hand finish."""
         await self._loop.stop()
 
-    async def _step(self) -> None:
+    async def step(self) -> None:
+        """Delete all that is old now."""
         while True:
             async with self._lane.transaction() as connection:
                 rows = await connection.fetch(statements.DELETE_OLD, self._keep_days, MOST)

@@ -19,6 +19,7 @@ class WorkerRegistry:
         self._lane = lane
         self._seen: dict[str, tuple[str, ...]] = {}
         self._known: set[str] = set()
+        self._left: set[str] = set()
         self._round = 0
         self._loop = Periodic("task:workers", INTERVAL_SECONDS, self.step, jitter=0.2)
 
@@ -30,6 +31,12 @@ class WorkerRegistry:
             self._known.add(worker_id)
             self._loop.wake()
 
+    def left(self, worker_id: str) -> None:
+        """Note that a worker has gone for good."""
+        self._seen.pop(worker_id, None)
+        self._left.add(worker_id)
+        self._loop.wake()
+
     async def start(self) -> None:
         """Begin to write down."""
         await self._loop.start()
@@ -39,20 +46,23 @@ class WorkerRegistry:
         await self._loop.stop()
 
     async def step(self) -> None:
-        """Write down who was seen since the last time."""
+        """Write down who was seen since the last time, and who left."""
         self._round += 1
         seen, self._seen = self._seen, {}
-        if not seen:
+        left, self._left = self._left, set()
+        if not seen and not left:
             return
         try:
             async with self._lane.transaction() as connection:
                 await connection.execute(
                     statements_queue.SEEN, list(seen), [",".join(types) for types in seen.values()]
                 )
+                await connection.execute(statements_queue.LEFT, list(left))
                 if self._round % FORGET_ROUNDS == 0:
                     await connection.execute(statements_queue.DROP_WORKERS)
         except Exception:
             self._seen = {**seen, **self._seen}
+            self._left |= left
             raise
         if len(self._known) > 50_000:
             self._known.clear()

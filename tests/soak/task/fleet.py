@@ -104,6 +104,11 @@ class Postgres:
         os.kill(self._pid, signal.SIGQUIT if crash else signal.SIGINT)
         await self._embedded.wait()
 
+    async def kill(self) -> None:
+        """Kill its first process with -9."""
+        os.kill(self._pid, signal.SIGKILL)
+        await self._embedded.wait()
+
     async def begin_again(self) -> None:
         """Start it again, on the same socket."""
         await self._embedded.start()

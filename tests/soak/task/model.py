@@ -1,7 +1,6 @@
 """What the queue must do, in plain Python: one dict of tasks, one clock, no concurrency (domain.md 1).
 
-Times are in virtual seconds: real ones plus every step of the clock taken so far. Steps are multiples of
-100 s and all limits lie between two of them, so that the real seconds a check takes decide nothing.
+Times are in virtual seconds: real ones plus every step of the clock taken so far.
 """
 
 from __future__ import annotations
@@ -9,88 +8,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
 from uuid import UUID
 
-STEP = 100
-LEASES = {"quick": 650, "slow": 1_250}
-STALLS = {"quick": 2_050, "slow": 1_650}
-LOST_CLAIM = 150
-LONGEST_GAP = 250
-BACKOFF = 40
-"""Ceiling of every pause after a failure: over by the next step of the clock, whatever was drawn."""
-
-TERMINAL = frozenset({"completed", "failed", "cancelled"})
-Lost = Literal["STALE", "STALLED"]
-
-
-class Run(NamedTuple):
-    """One claim of a task: what a worker names in each of its writes."""
-
-    task_id: UUID
-    version: int
-
-
-class Policy(NamedTuple):
-    """What a person set for a type; limit 0: none."""
-
-    paused: bool
-    limit: int
-
-
-class Record(NamedTuple):
-    """What is kept of a run that ended. `said` is the worker's own word, None when the server ended it."""
-
-    worker: str
-    said: str | None
-    outcome: str
-    reason: str
-
-
-@dataclass
-class End:
-    """How a worker ends a run."""
-
-    said: Literal["completed", "failed", "released"]
-    progress: int | None = None
-    message: str = ""
-    retryable: bool = False
-    pause: int = 0
-    ext: int | None = None
-
-
-@dataclass
-class ModelTask:
-    """A task as it must stand in the database."""
-
-    task_id: UUID
-    type: str
-    max_attempts: int
-    priority: int
-    order: tuple[int, int]
-    status: str = "pending"
-    version: int = 0
-    attempts: int = 0
-    progress: int = 0
-    worker: str | None = None
-    started: float = 0
-    heard: float = 0
-    rose: float = 0
-    absent: int = 0
-    cancel_requested: bool = False
-    reason: str = ""
-    message: str = ""
-    ext: int | None = None
-    urls: dict[str, str] = field(default_factory=dict)
-    due: tuple[float, float] | None = None
-    """While it may not be claimed: the earliest and the latest time at which that ends."""
-    records: dict[int, Record] = field(default_factory=dict)
-
-    @property
-    def run(self) -> Run | None:
-        """The live run, if there is one."""
-        return Run(self.task_id, self.version) if self.worker is not None else None
+from tests.soak.task.terms import (
+    ATTEMPTS,
+    BACKOFF,
+    KEEP,
+    LEASES,
+    LONGEST_GAP,
+    LOST_CLAIM,
+    STALLS,
+    TERMINAL,
+    End,
+    Lost,
+    ModelTask,
+    Policy,
+    Record,
+    Run,
+)
 
 
 class Model:
@@ -103,14 +38,28 @@ class Model:
         self.policies: dict[str, Policy] = {}
         self.listened_since = 0.0
         self.listened_last: float | None = None
+        self._jumped = False
+
+    def policy(self, task_type: str) -> Policy:
+        """Return what was set for a type."""
+        return self.policies.get(task_type, Policy())
+
+    def lease(self, task_type: str) -> int:
+        """Return the silence after which a run of this type counts as lost."""
+        return self.policy(task_type).lease or LEASES[task_type]
+
+    def stall(self, task_type: str) -> int:
+        """Return the time without progress after which a run of this type counts as stuck."""
+        return self.policy(task_type).stall or STALLS[task_type]
 
     def create(self, wanted: Iterable[tuple[UUID, str, int, int, int]]) -> None:
-        """Add tasks of one statement: (id, type, max_attempts, priority, pause)."""
+        """Add tasks of one statement: (id, type, max_attempts or 0, priority, pause)."""
         place = next(self._sequence)
         for task_id, task_type, max_attempts, priority, pause in wanted:
             due = (self.now + pause, self.now + pause) if pause else None
             order = (-priority, place)
-            self.tasks[task_id] = ModelTask(task_id, task_type, max_attempts, priority, order, due=due)
+            most = max_attempts or self.policy(task_type).attempts or ATTEMPTS
+            self.tasks[task_id] = ModelTask(task_id, task_type, most, priority, order, due=due)
 
     def live(self, run: Run) -> ModelTask | None:
         """Return the task while this run of it is live."""
@@ -211,6 +160,7 @@ class Model:
             task.progress = max(task.progress, end.progress or 0)
         task.message = end.message
         task.status, task.version, task.worker = status, task.version + 1, None
+        task.over = self.now if status in TERMINAL else None
         return outcome
 
     def lose(self, task: ModelTask, why: Lost) -> str:
@@ -225,6 +175,7 @@ class Model:
         if status == "pending":
             task.progress = 0
         task.status, task.version, task.worker = status, task.version + 1, None
+        task.over = self.now if status in TERMINAL else None
         task.message = "lost"
         return status
 
@@ -240,19 +191,21 @@ class Model:
 
     def listen_anew(self) -> None:
         """Begin to listen: a server that just started has heard nobody yet."""
-        self.listened_since, self.listened_last = self.now, None
+        self.listened_since, self.listened_last, self._jumped = self.now, None, False
 
     def sweep(self) -> None:
         """Take back lost and stuck runs of the types for which the sweeper listened a whole lease."""
-        if self.listened_last is not None and self.now - self.listened_last > LONGEST_GAP:
+        gap = 0 if self.listened_last is None else self.now - self.listened_last
+        if gap > LONGEST_GAP or self._jumped:
             self.listened_since = self.now
-        self.listened_last = self.now
+        self.listened_last, self._jumped = self.now, False
         for task in self.tasks.values():
-            if task.worker is None or self.now - self.listened_since < LEASES[task.type]:
+            lease = self.lease(task.type)
+            if task.worker is None or self.now - self.listened_since < lease:
                 continue
-            if self.now - task.heard > LEASES[task.type]:
+            if self.now - task.heard > lease:
                 self.lose(task, "STALE")
-            elif self.now - task.rose > STALLS[task.type]:
+            elif self.now - task.rose > self.stall(task.type):
                 self.lose(task, "STALLED")
 
     def advance(self, seconds: float) -> None:
@@ -262,17 +215,41 @@ class Model:
             if task.due is not None and task.due[1] <= self.now:
                 task.due = None
 
+    def jump(self, seconds: float) -> None:
+        """Let the database's clock jump: the sweeper, whose own clock doesn't, must begin to listen anew."""
+        self.advance(seconds)
+        self.listened_since += seconds
+        if self.listened_last is not None:
+            self.listened_last += seconds
+            self._jumped = True
+
+    def retain(self) -> list[UUID]:
+        """Forget what has been finished for longer than it is kept; return the ids."""
+        old = [
+            task.task_id
+            for task in self.tasks.values()
+            if task.over is not None and self.now - task.over > KEEP
+        ]
+        for task_id in old:
+            del self.tasks[task_id]
+        return old
+
+    def why_idle(self, types: Sequence[str]) -> str:
+        """Return why a claim of these types comes back empty."""
+        if any(self.policy(task.type).paused for task in self.claimable(types)):
+            return "PAUSED"
+        if self.claimable(types):
+            return "LIMIT"
+        waiting = [task for task in self.tasks.values() if task.status == "pending" and task.type in types]
+        return "DUE_LATER" if waiting else "EMPTY"
+
     def cancel(self, task: ModelTask) -> bool:
         """Cancel; returns False when the task is over."""
         if task.status in TERMINAL:
             return False
         if task.status == "pending":
-            task.status, task.version, task.reason, task.due = (
-                "cancelled",
-                task.version + 1,
-                "CANCELLED",
-                None,
-            )
+            task.status, task.version, task.reason = "cancelled", task.version + 1, "CANCELLED"
+            task.due, task.over = None, self.now
         task.cancel_requested = True
         return True
 
@@ -282,7 +259,7 @@ class Model:
             return False
         task.status, task.version, task.attempts, task.progress = "pending", task.version + 1, 0, 0
         task.reason, task.message, task.ext, task.urls, task.due = "", "", None, {}, None
-        task.cancel_requested = False
+        task.cancel_requested, task.over = False, None
         task.order = (-task.priority, next(self._sequence))
         return True
 

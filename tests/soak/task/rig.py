@@ -19,35 +19,41 @@ import asyncpg
 from libs.common.context_server import ContextServer
 from libs.common.lane import Lane, driver_url
 from libs.common.settings import DatabaseSettings
+from services.task import repository_queue
 from services.task.limits import TypeLimits
 from services.task.loops.due import DueTasks
 from services.task.loops.patience import Patience
+from services.task.loops.retention import Retention
 from services.task.loops.sweep import Sweep
 from services.task.models import LEVELS
 from services.task.mount import mount
+from services.task.repository_end import Ended
 from services.task.settings import TaskSettings
 from tests.integration.task.service import Tasks, common_settings
-from tests.soak.task import model
+from tests.soak.task import terms
 
 T = TypeVar("T")
 
 CALL_SECONDS = 60.0
 SERVERS = 2
+_WATCH = "/frontrow.task.v1.TaskService/WatchTasks"
 SETTINGS = TaskSettings(
-    lease_seconds=model.LEASES["quick"],
-    lease_seconds_by_type={"slow": model.LEASES["slow"]},
-    stall_seconds=model.STALLS["quick"],
-    stall_seconds_by_type={"slow": model.STALLS["slow"]},
-    lost_claim_seconds=model.LOST_CLAIM,
-    retry_base_seconds=model.BACKOFF,
-    retry_longest_seconds=model.BACKOFF,
+    lease_seconds=terms.LEASES["quick"],
+    lease_seconds_by_type={"slow": terms.LEASES["slow"]},
+    stall_seconds=terms.STALLS["quick"],
+    stall_seconds_by_type={"slow": terms.STALLS["slow"]},
+    lost_claim_seconds=terms.LOST_CLAIM,
+    retry_base_seconds=terms.BACKOFF,
+    retry_longest_seconds=terms.BACKOFF,
+    max_attempts=terms.ATTEMPTS,
+    keep_finished_days=terms.KEEP / 86_400,
     sweep_interval_seconds=600,
     due_interval_seconds=600,
 )
 _MOVE = """
 UPDATE task.tasks SET started_at = started_at - $1::interval, heartbeat_at = heartbeat_at - $1::interval,
     progress_at = progress_at - $1::interval, due_at = due_at - $1::interval,
-    run_after = run_after - $1::interval
+    run_after = run_after - $1::interval, completed_at = completed_at - $1::interval
 """
 _EMPTY = "; ".join(
     f"DELETE FROM task.{name}"
@@ -78,14 +84,16 @@ class _SteppedPatience(Patience):
 
     def __init__(self) -> None:
         self.ahead_seconds = 0.0
-        super().__init__(longest_gap_seconds=model.LONGEST_GAP, monotonic=self._stepped)
+        self.database_ahead_seconds = 0.0
+        super().__init__(longest_gap_seconds=terms.LONGEST_GAP, monotonic=self._stepped)
 
     def _stepped(self) -> float:
         return time.monotonic() + self.ahead_seconds
 
     def observe(self, database_time: datetime) -> float:
-        """Note an answer of the database, at the stepped time."""
-        return super().observe(datetime.fromtimestamp(0, UTC) + timedelta(seconds=self._stepped()))
+        """Note an answer of the database, at the stepped time and with the jumps of its own clock."""
+        shown = self._stepped() + self.database_ahead_seconds
+        return super().observe(datetime.fromtimestamp(0, UTC) + timedelta(seconds=shown))
 
 
 class Rig:
@@ -96,6 +104,8 @@ class Rig:
         self.steps = 0
         self._loop = asyncio.new_event_loop()
         self._servers: list[ContextServer] = []
+        self._parts: list[Any] = []
+        self._spawned: set[asyncio.Task[None]] = set()
         self.clients: list[Tasks] = []
         self._patience = _SteppedPatience()
         self.run(self._open())
@@ -104,36 +114,76 @@ class Rig:
         """Do some work in the rig's loop."""
         return self._loop.run_until_complete(asyncio.wait_for(work, CALL_SECONDS))
 
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do something in the rig's loop whenever that moves."""
+        task = self._loop.create_task(work)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+        return task
+
+    @staticmethod
+    async def moment() -> None:
+        """Let others come first."""
+        await asyncio.sleep(0.01)
+
     async def _open(self) -> None:
         self._watch = await asyncpg.connect(driver_url(self.url))
         self._lane = Lane(DatabaseSettings(url=self.url), "soak-upkeep")
+        self._limits = TypeLimits(SETTINGS)
         self._sweep = self._new_sweep()
-        self._due = DueTasks(self._lane, lambda _: None, interval_seconds=0.001)
+        self._due = DueTasks(
+            self._lane, lambda found: self._parts[0].signals.tell([], found), interval_seconds=0.001
+        )
+        self._retention = Retention(self._lane, keep_days=SETTINGS.keep_finished_days, interval_seconds=600)
         for _ in range(SERVERS):
-            server, client = await self._serve()
+            server, client, parts = await self._serve()
             self._servers.append(server)
             self.clients.append(client)
+            self._parts.append(parts)
 
-    async def _serve(self) -> tuple[ContextServer, Tasks]:
-        server = ContextServer("task", "127.0.0.1:0", await mount(SETTINGS, common_settings(self.url)))
-        return server, Tasks(await server.start())
+    async def _serve(self) -> tuple[ContextServer, Tasks, Any]:
+        mounted = await mount(SETTINGS, common_settings(self.url))
+        server = ContextServer("task", "127.0.0.1:0", mounted)
+        # The parts of a server are nobody's business but its own; here they are told what time it is.
+        parts = mounted.on_stopping.__self__  # type: ignore[attr-defined]
+        return server, Tasks(await server.start()), parts
 
     def _new_sweep(self) -> Sweep:
         self._patience.doubt()
         return Sweep(
-            self._lane, TypeLimits(SETTINGS), lambda _: None, interval_seconds=100, patience=self._patience
+            self._lane,
+            self._limits,
+            self._tell_ended,
+            interval_seconds=100,
+            patience=self._patience,
         )
+
+    def _tell_ended(self, ended: Sequence[Ended]) -> None:
+        self._parts[0].signals.ended(ended)
 
     async def begin(self) -> None:
         """Forget everything: an empty queue, and a sweeper that has heard nobody yet."""
         await self._watch.execute(_EMPTY)
+        await self.read_policies()
         self._sweep = self._new_sweep()
+
+    async def read_policies(self) -> None:
+        """Let every server and the sweeper know what is set now, as the notice of it does a moment later."""
+        for parts in self._parts:
+            await parts.policies.step()
+        async with self._parts[0].database.begin() as session:
+            self._limits.set_policies(await repository_queue.policies(session))
+
+    def forget_why(self, server: int) -> None:
+        """Let a server ask anew why a claim comes back empty; it may keep an answer for a while."""
+        self._parts[server].idle.forget()
 
     async def restart(self, which: int) -> None:
         """Stop a server without grace and start another in its place."""
         await self.clients[which].close()
         await self._servers[which].stop(grace_seconds=0)
-        self._servers[which], self.clients[which] = await self._serve()
+        self._servers[which], self.clients[which], self._parts[which] = await self._serve()
+        await self.read_policies()
 
     async def restart_sweeper(self) -> None:
         """Put a sweeper in place that has just started."""
@@ -149,6 +199,16 @@ class Rig:
         self._patience.ahead_seconds += seconds
         await self._due.step()
 
+    async def jump_clock(self, seconds: float) -> None:
+        """Let the database's clock jump, and that of nobody else."""
+        await self._watch.execute(_MOVE, timedelta(seconds=seconds))
+        self._patience.database_ahead_seconds += seconds
+        await self._due.step()
+
+    async def retain(self) -> None:
+        """Let finished tasks be deleted whose time is over."""
+        await self._retention.step()
+
     async def sweep(self) -> None:
         """Let the sweeper look once."""
         await self._sweep.step()
@@ -156,7 +216,9 @@ class Rig:
     async def settled(self) -> None:
         """Wait until no call is in a server's hands and nothing it began for one is under way."""
         for server, client in zip(self._servers, self.clients, strict=True):
-            await server.in_flight.drained(CALL_SECONDS)
+            # Watches last; everything else comes to its end.
+            while set(server.in_flight.methods) - {_WATCH}:  # noqa: ASYNC110 - a millisecond, thousands of times
+                await asyncio.sleep(0.001)
             # What was claimed for a caller who went away is given back behind it in the same queue as this.
             await client.claim("nothing", count=0)
 

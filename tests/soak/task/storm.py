@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 
 import asyncpg
 import grpc.aio
@@ -174,7 +175,13 @@ class Storm:
         """Restart the database under servers that run on; they must serve again by themselves."""
         await self.fleet.serving(30)
         processes = [server.process for server in self.fleet.servers]
-        await self.fleet.postgres.end(crash=self._random.random() < 0.5)
+        await self._random.choice(
+            [
+                partial(self.fleet.postgres.end, crash=False),
+                partial(self.fleet.postgres.end, crash=True),
+                self.fleet.postgres.kill,
+            ]
+        )()
         first = not self.report.serving_again_seconds
         await asyncio.sleep(self.plan.outage_seconds if first else self._random.uniform(0, 2))
         await self.fleet.postgres.begin_again()

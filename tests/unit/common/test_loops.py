@@ -146,3 +146,22 @@ def test_backing_off_doubles_up_to_its_limit_with_jitter(failures: int, most: fl
     waits = [backoff_seconds(failures) for _ in range(200)]
     assert all(most / 2 <= wait <= most for wait in waits)
     assert len(set(waits)) > 100
+
+
+async def test_a_loop_that_has_long_failed_tries_again_each_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def wait(seconds: float, *_events: asyncio.Event) -> None:
+        pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    async def step() -> None:
+        raise OSError("the database is away")
+
+    monkeypatch.setattr(Periodic, "_wait", staticmethod(wait))
+    loop = Periodic("test", 3600, step)
+    await loop.start()
+    await eventually(lambda: len(pauses) > 20)
+    await loop.stop()
+    assert min(pauses[5:20]) >= 0.5
+    assert max(pauses) <= 1

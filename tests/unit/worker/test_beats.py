@@ -23,11 +23,15 @@ class _Service:
     def __init__(self, results: Answer) -> None:
         self._results = results
         self.beats = 0
+        self.goodbyes = 0
         self.third = threading.Event()
 
     def heartbeat(
         self, request: task_service_pb2.HeartbeatRequest, context: grpc.ServicerContext
     ) -> task_service_pb2.HeartbeatResponse:
+        if request.leaving:
+            self.goodbyes += 1
+            return task_service_pb2.HeartbeatResponse()
         self.beats += 1
         if self.beats >= 3:
             self.third.set()
@@ -82,3 +86,11 @@ def test_an_answer_that_makes_no_sense_ends_no_beats() -> None:
     service = _Service(lambda beat: 0 if beat < 3 else 2)
     with _beating(service, lambda *_: None):
         assert service.third.wait(10)
+
+
+def test_the_last_beat_says_goodbye_once() -> None:
+    service = _Service(lambda _: 2)
+    with _beating(service, lambda *_: None):
+        assert service.third.wait(10)
+        assert service.goodbyes == 0
+    assert service.goodbyes == 1

@@ -39,6 +39,8 @@ class _Calls:
 
 
 class _NoBeats:
+    begun = 0
+
     def step(self) -> None: ...
 
     def claim_lost(self) -> None: ...

@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 DEFAULT_INTERVAL_SECONDS = 20.0
 CALL_SECONDS = 10.0
 RETRY_SECONDS = 1.0
+GOODBYE_SECONDS = 2.0
 # A claim whose answer was lost is given back once it is over 10 s old and absent from two beats in a row.
 BEATS_AFTER_LOST_CLAIM = 3
 LOST_CLAIM_SECONDS = 6.0
@@ -30,9 +31,9 @@ OnResult = Callable[[Run, work_pb2.LeaseResult], None]
 
 
 class BeatThread:
-    """Beats at a third of the shortest lease, earlier for a step of progress.
+    """Beats at a third of the shortest lease, earlier for a step of progress; the last one says goodbye.
 
-    `on_result` is called in the beat thread for each lease that was lost or shall be cancelled.
+    `on_result` is called in the beat thread for each lease that was lost, shall be cancelled or was doubted.
     """
 
     def __init__(
@@ -46,16 +47,23 @@ class BeatThread:
         self._interval_seconds = DEFAULT_INTERVAL_SECONDS
         self._owed = 0
         self._step = False
+        self._at_once = False
+        self._begun = 0
         self._stopped = False
         self._condition = threading.Condition()
         self._thread = threading.Thread(target=self._beat_on, name="frontrow-beats", daemon=True)
+
+    @property
+    def begun(self) -> int:
+        """How many beats have begun: each names what the book held after it was counted."""
+        return self._begun
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and wait for it."""
+        """Say goodbye, so that what this worker got without knowing goes back at once; end the thread."""
         with self._condition:
             self._stopped = True
             self._condition.notify()
@@ -65,6 +73,12 @@ class BeatThread:
         """Bring the next beat forward because progress was made."""
         with self._condition:
             self._step = True
+            self._condition.notify()
+
+    def beat_now(self) -> None:
+        """Beat as soon as may be: a run waits for the word that its lease holds."""
+        with self._condition:
+            self._at_once = True
             self._condition.notify()
 
     def claim_lost(self) -> None:
@@ -90,6 +104,7 @@ class BeatThread:
                 last_at = time.monotonic()
                 if len(self._book) or self._owed:
                     failed = not self._beat_safely(stub)
+            self._say_goodbye(stub)
         finally:
             channel.close()
 
@@ -97,16 +112,16 @@ class BeatThread:
         """Wait until the next beat is due; return False when the thread shall end."""
         with self._condition:
             while not self._stopped:
-                gap = self._interval_seconds
+                gap = 0.0 if self._at_once else self._interval_seconds
                 if self._owed and not len(self._book):
                     gap = min(gap, LOST_CLAIM_SECONDS)
-                if failed:
-                    gap = min(gap, RETRY_SECONDS)
                 if self._step:
                     gap = min(gap, self._step_seconds)
+                if failed:
+                    gap = RETRY_SECONDS if self._at_once else min(gap, RETRY_SECONDS)
                 remaining = last_at + gap - time.monotonic()
                 if remaining <= 0:
-                    self._step = False
+                    self._step = self._at_once = False
                     return True
                 self._condition.wait(remaining)
             return False
@@ -120,22 +135,43 @@ class BeatThread:
             return False
 
     def _beat(self, stub: task_service_pb2_grpc.TaskServiceStub) -> bool:
+        # Counted before the look: who sees the old count after entering a run knows that the beat names it.
+        self._begun += 1
         runs = self._book.runs()
         request = task_service_pb2.HeartbeatRequest(
             worker_id=self._worker_id, leases=[lease_of(run) for run in runs]
         )
+        sent = time.monotonic()
         try:
             response = stub.Heartbeat(request, timeout=CALL_SECONDS)
         except grpc.RpcError as error:
             _log.warning("worker.beat_failed code=%s", getattr(error, "code", lambda: None)())
             return False
+        age = time.monotonic() - sent
         self._owed = max(0, self._owed - 1)
         if response.HasField("beat_interval"):
             self.set_interval(response.beat_interval.ToTimedelta().total_seconds())
         for run, result in zip(runs, response.results, strict=True):
-            if result.outcome != work_pb2.LEASE_OUTCOME_RENEWED or result.cancel_requested:
+            renewed = result.outcome == work_pb2.LEASE_OUTCOME_RENEWED
+            if renewed and run.doubted and run.is_old(age):
+                self.beat_now()
+            elif not renewed or result.cancel_requested or run.doubted:
                 self._tell(run, result)
         return True
+
+    def _say_goodbye(self, stub: task_service_pb2_grpc.TaskServiceStub) -> None:
+        """Name for the last time what is held: all else that was claimed for this worker goes back at once.
+
+        That is what a claim brought whose answer was thrown away. Without this word it would wait out its
+        lease, and be charged for it.
+        """
+        request = task_service_pb2.HeartbeatRequest(
+            worker_id=self._worker_id, leases=[lease_of(run) for run in self._book.runs()], leaving=True
+        )
+        try:
+            stub.Heartbeat(request, timeout=GOODBYE_SECONDS)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the sweep mends it
+            _log.warning("worker.goodbye_failed: %s", error)
 
     def _tell(self, run: Run, result: work_pb2.LeaseResult) -> None:
         """Tell of one lease; the others must be told of even if that fails."""

@@ -2,27 +2,26 @@
 
 Two lanes share the slots. While nothing ended, one long poll asks for as many tasks as there are free slots.
 As soon as runs end, one call finishes them all and claims as many again; what ends meanwhile shares the next
-call, so batches form by themselves.
+call, so batches form by themselves. Where a whole batch waits meanwhile, a second call goes beside the first.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from frontrow.task.v1 import task_service_pb2, work_pb2
-from frontrow.worker.backoff import Breaker
+from frontrow.task.v1 import task_service_pb2
 from frontrow.worker.beats import BeatThread
 from frontrow.worker.calls import LARGEST_BATCH, Calls
-from frontrow.worker.execute import Handler, InfrastructureDown, finish_item, outcome_of
+from frontrow.worker.execute import Handler
+from frontrow.worker.health import Health
 from frontrow.worker.leases import LeaseBook
-from frontrow.worker.outcomes import Outcome, Released
 from frontrow.worker.run import Run
+from frontrow.worker.runs import Asked, Ended, Runs
 
 if TYPE_CHECKING:
     from frontrow.worker.calls import Claim
@@ -31,8 +30,7 @@ _log = logging.getLogger(__name__)
 
 # What is there is answered at once; a claim that has taken longer waits for tasks to come.
 ANSWER_SECONDS = 1.0
-
-Ended = tuple[Run, work_pb2.FinishItem]
+MOST_FINISH_CALLS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +50,25 @@ class Dispatcher:
         self, calls: Calls, book: LeaseBook, beats: BeatThread, *, handler: Handler, limits: Limits,
         on_serving: Callable[[bool], None],
     ) -> None:  # fmt: skip
-        self._calls, self._book, self._beats = calls, book, beats
-        self._handler, self._limits, self._on_serving = handler, limits, on_serving
-        # Apart: a task service that answers says nothing about the store a handler needs.
-        self._calls_down = Breaker()
-        self._runs_down = Breaker()
-        self._serving = True
+        self._calls, self._beats, self._limits = calls, beats, limits
+        self._health = Health(on_serving)
+        self._runs = Runs(
+            book,
+            beats,
+            self._health,
+            handler=handler,
+            timeout_seconds=limits.run_timeout_seconds,
+            wake=self.wake,
+        )
         self._loop = asyncio.get_running_loop()
-        self._running: set[asyncio.Task[Outcome]] = set()
-        self._ended: deque[Ended] = deque()
         self._reserved = 0
-        self._finish_call: asyncio.Task[None] | None = None
+        self._finish_calls: set[asyncio.Task[None]] = set()
         self._claim_call: asyncio.Task[None] | None = None
         self._asking: Claim | None = None
         self._asked_at = 0.0
-        # No call before the one, no claim before the other: a store that is down holds up no finish.
         self._not_before = 0.0
-        self._no_claim_before = 0.0
+        # Whether the last claim got all it asked for: there is probably more.
+        self._plenty = False
         self._accepting = True
         self._scheduled = False
 
@@ -83,33 +83,39 @@ class Dispatcher:
         self._not_before = 0.0
         self.wake()
 
+    def confirm(self, run: Run) -> None:
+        """Start a run that waited for the word that its lease holds."""
+        self._runs.confirm(run)
+
+    def lose(self, run: Run) -> None:
+        """Stop a run whose lease is lost."""
+        self._runs.lose(run)
+
     async def drain(self, grace_seconds: float) -> None:
         """Stop claiming, let runs end for half the grace, cancel and release the rest, send what ended."""
         deadline = self._loop.time() + grace_seconds
         self._accepting = False
+        self._runs.refuse_more()
+        self.wake()
         claim_ended = self._loop.create_task(self._end_claim(grace_seconds / 2))
-        if self._running:
-            await asyncio.wait(self._running, timeout=grace_seconds / 2)
+        await self._runs.over(grace_seconds / 2)
         await claim_ended
-        for task in self._running:
-            task.cancel()
-        if self._running:
-            await asyncio.wait(self._running, timeout=max(0.0, deadline - self._loop.time()))
+        self._runs.cancel()
+        await self._runs.over(deadline - self._loop.time())
         await asyncio.sleep(0)  # lets the done callbacks of the last runs queue their finishes
-        while (self._ended or self._finish_call) and self._loop.time() < deadline:
+        while (self._runs.ended or self._finish_calls) and self._loop.time() < deadline:
             self.resume()
             await asyncio.sleep(0.02)
-        for call in (self._finish_call, self._claim_call):
-            if call is not None:
-                call.cancel()
-        left = len(self._running) + len(self._ended)
+        for call in (*self._finish_calls, *([self._claim_call] if self._claim_call else ())):
+            call.cancel()
+        left = self._runs.taken + self._runs.ended
         if left:
             _log.warning("worker.left_behind runs=%d", left)
 
     async def _end_claim(self, most_seconds: float) -> None:
         """End a claim that waits; let one that was just sent bring its answer, to give those tasks back.
 
-        The tasks of an answer that is thrown away would wait out their leases, and be charged for it.
+        What an answer names that is thrown away here is given back by the worker's last beat.
         """
         call = self._claim_call
         if call is None:
@@ -124,20 +130,33 @@ class Dispatcher:
 
     def _pump(self) -> None:
         self._scheduled = False
-        if self._finish_call is not None or self._loop.time() < self._not_before:
+        if self._loop.time() < self._not_before:
             return
-        if self._ended:
-            batch = [self._ended.popleft() for _ in range(min(LARGEST_BATCH, len(self._ended)))]
+        while self._may_finish():
+            batch = self._runs.take(LARGEST_BATCH)
             count = min(LARGEST_BATCH, self._free_slots())
-            self._finish_call = self._begin(self._finish_and_claim(batch, count), count)
-        elif self._claim_call is None and (count := self._free_slots()) > 0:
-            self._claim_call = self._begin(self._claim(count), count)
+            self._finish_calls.add(self._begin(self._finish_and_claim(batch, count), count))
+        if self._claim_call is None and not self._runs.ended and (count := self._claimable()):
+            wait_seconds = 0.0 if self._finish_calls else self._limits.wait_seconds
+            self._claim_call = self._begin(self._claim(count, wait_seconds), count)
+
+    def _may_finish(self) -> bool:
+        if not self._finish_calls:
+            return self._runs.ended > 0
+        return self._runs.ended >= LARGEST_BATCH and len(self._finish_calls) < MOST_FINISH_CALLS
+
+    def _claimable(self) -> int:
+        """Return how many tasks to ask for now: beside a finish only whole batches, while there is plenty."""
+        free = self._free_slots()
+        if self._finish_calls and (free < LARGEST_BATCH or not self._plenty):
+            return 0
+        return min(free, LARGEST_BATCH)
 
     def _free_slots(self) -> int:
-        if not self._accepting or self._loop.time() < self._no_claim_before:
+        if not self._accepting or self._loop.time() < self._runs.no_claim_before:
             return 0
-        slots = self._limits.concurrency if self._serving else 1
-        return max(0, slots - len(self._running) - self._reserved)
+        slots = self._limits.concurrency if self._health.serving else 1
+        return max(0, slots - self._runs.taken - self._reserved)
 
     def _begin(self, call: Coroutine[Any, Any, None], count: int) -> asyncio.Task[None]:
         self._reserved += count
@@ -147,117 +166,73 @@ class Dispatcher:
 
     def _call_ended(self, task: asyncio.Task[None], count: int) -> None:
         self._reserved -= count
-        if task is self._finish_call:
-            self._finish_call = None
-        else:
+        self._finish_calls.discard(task)
+        if task is self._claim_call:
             self._claim_call = None
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("worker.call_broke", exc_info=error)
-            self._beats.claim_lost()
-            self._pause(self._calls_down.failed())
+            self._call_failed()
         self.wake()
 
-    async def _claim(self, count: int) -> None:
+    async def _claim(self, count: int, wait_seconds: float) -> None:
         began = self._asked_at = self._loop.time()
-        self._asking = self._calls.claim(count, wait_seconds=self._limits.wait_seconds)
+        asked = self._runs.asking()
+        self._asking = self._calls.claim(count, wait_seconds=wait_seconds)
         try:
             response = await self._asking
         except grpc.aio.AioRpcError as error:
-            self._claim_failed(error)
+            self._refused(error)
             return
-        self._worked(self._calls_down)
-        self._take(response)
-        if not response.tasks and self._loop.time() - began < self._limits.wait_seconds * 0.9:
+        self._answered(response, asked, count)
+        if not response.tasks and self._loop.time() - began < wait_seconds * 0.9:
             # A server that is about to stop ends its long polls early: don't spin.
             self._pause(min(self._limits.poll_seconds, 0.25))
 
     async def _finish_and_claim(self, batch: Sequence[Ended], count: int) -> None:
+        asked = self._runs.asking()
         try:
             response = await self._calls.finish_and_claim([item for _, item in batch], count)
         except grpc.aio.AioRpcError as error:
             if error.code() == grpc.StatusCode.INVALID_ARGUMENT:
                 await self._finish_apart(batch)
                 return
-            self._ended.extendleft(reversed(batch))
-            self._claim_failed(error)
+            self._runs.put_back(batch)
+            self._refused(error)
             return
-        self._worked(self._calls_down)
         for (run, _), result in zip(batch, response.finish_results, strict=True):
-            self._settle(run, result.outcome)
-        self._take(response)
+            self._runs.settle(run, result.outcome)
+        self._answered(response, asked, count)
 
     async def _finish_apart(self, batch: Sequence[Ended]) -> None:
         """End each run by itself, so that the one the server refuses doesn't hold up the others."""
         left = list(batch)
         while left:
+            run, item = left[0]
             try:
-                await self._calls.finish_one(left[0][1])
+                await self._calls.finish_one(item)
             except grpc.aio.AioRpcError as error:
                 if error.code() != grpc.StatusCode.INVALID_ARGUMENT:
-                    self._ended.extendleft(reversed(left))
-                    self._claim_failed(error)
+                    self._runs.put_back(left)
+                    self._refused(error)
                     return
-                _log.error("worker.finish_refused task_id=%s: %s", left[0][0].task_id, error.details())
-            run, _ = left.pop(0)
-            self._book.drop(run.task_id, run.version)
+                _log.error("worker.finish_refused task_id=%s: %s", run.task_id, error.details())
+            self._runs.settle(run, 0)
+            left.pop(0)
 
-    def _settle(self, run: Run, outcome: int) -> None:
-        self._book.drop(run.task_id, run.version)
-        if outcome in {work_pb2.FINISH_OUTCOME_LEASE_LOST, work_pb2.FINISH_OUTCOME_NOT_FOUND}:
-            _log.warning("worker.finish_too_late task_id=%s version=%d", run.task_id, run.version)
-
-    def _take(self, response: task_service_pb2.ClaimTasksResponse) -> None:
+    def _answered(self, response: task_service_pb2.ClaimTasksResponse, asked: Asked, count: int) -> None:
+        self._health.worked(self._health.calls)
+        self._plenty = 0 < count == len(response.tasks)
         if response.HasField("beat_interval"):
             self._beats.set_interval(response.beat_interval.ToTimedelta().total_seconds())
-        for task in response.tasks:
-            run = Run(task, on_step=self._beats.step)
-            self._book.add(run)
-            if not self._accepting:
-                self._ended.append((run, finish_item(run, Released())))
-                continue
-            running = self._loop.create_task(self._execute(run), name=f"run {run.task_id}")
-            run.asyncio_task = running
-            self._running.add(running)
-            running.add_done_callback(lambda done, run=run: self._run_ended(run, done))  # type: ignore[misc]
+        self._runs.admit(response.tasks, asked)
 
-    async def _execute(self, run: Run) -> Outcome:
-        try:
-            outcome = await outcome_of(self._handler, run, timeout_seconds=self._limits.run_timeout_seconds)
-        except InfrastructureDown:
-            pause = self._runs_down.failed()
-            self._tell_serving()
-            self._no_claim_before = max(self._no_claim_before, self._loop.time() + pause)
-            self._loop.call_later(pause + 0.001, self.wake)
-            return Released(pause)
-        self._worked(self._runs_down)
-        return outcome
-
-    def _run_ended(self, run: Run, task: asyncio.Task[Outcome]) -> None:
-        self._running.discard(task)
-        if run.lease_lost:
-            self._book.drop(run.task_id, run.version)
-        else:
-            # Cancelled, perhaps before its first step: by a shutdown or on request. Either way it is given
-            # back; the server makes a cancelled task of it when that was asked for.
-            outcome = Released() if task.cancelled() else task.result()
-            self._ended.append((run, finish_item(run, outcome)))
-        self.wake()
-
-    def _claim_failed(self, error: grpc.aio.AioRpcError) -> None:
+    def _refused(self, error: grpc.aio.AioRpcError) -> None:
         _log.warning("worker.call_failed code=%s: %s", error.code().name, error.details())
+        self._call_failed()
+
+    def _call_failed(self) -> None:
         self._beats.claim_lost()
-        pause = self._calls_down.failed()
-        self._tell_serving()
-        self._pause(pause)
-
-    def _worked(self, breaker: Breaker) -> None:
-        breaker.succeeded()
-        if not self._serving:
-            self._tell_serving()
-
-    def _tell_serving(self) -> None:
-        self._serving = not (self._calls_down.open or self._runs_down.open)
-        self._on_serving(self._serving)
+        self._pause(self._health.failed(self._health.calls))
 
     def _pause(self, seconds: float) -> None:
         self._not_before = max(self._not_before, self._loop.time() + seconds)

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from frontrow.task.v1 import work_pb2
 from frontrow.worker.outcomes import Completed, Failed, Infrastructure, Outcome, Released, TaskFailed
 from frontrow.worker.run import Run
+from frontrow.worker.tracing import spanning
 from google.protobuf import struct_pb2
 
 _log = logging.getLogger(__name__)
@@ -26,8 +27,15 @@ async def outcome_of(handler: Handler, run: Run, *, timeout_seconds: float | Non
     """Run `handler` and return how the run ended; only cancellation and InfrastructureDown pass through.
 
     A handler that runs longer than `timeout_seconds` (None: no limit) fails, retryable, and so does one that
-    returns no outcome.
+    returns no outcome. The run is a span of the trace in which its task was created.
     """
+    with spanning(run) as span:
+        outcome = await _outcome_of(handler, run, timeout_seconds)
+        span.ended(outcome)
+        return outcome
+
+
+async def _outcome_of(handler: Handler, run: Run, timeout_seconds: float | None) -> Outcome:
     try:
         async with asyncio.timeout(timeout_seconds) as limit:
             outcome = await handler(run)

@@ -12,15 +12,23 @@ from google.protobuf import json_format
 
 
 class Run:
-    """A claimed task while its handler works on it."""
+    """A claimed task while its handler works on it.
+
+    `doubted`: its claim's answer came so late that the lease may be over; the handler waits for a beat.
+    """
 
     def __init__(self, task: task_pb2.Task, *, on_step: Callable[[], None] | None = None) -> None:
         self.task = task
         self.task_id = task.id
         self.version = task.version
         self.attempt = task.attempt
-        # W3C traceparent of the creation, empty when there was none: attach it to spans of the work
+        # W3C traceparent of the creation, empty when there was none; the run's own span continues it
         self.trace_parent = task.trace_parent
+        # By the server's two words at the claim: no clock of ours is in it. 0 or less: it didn't say.
+        self.lease_seconds = (
+            task.lease_expire_time.ToNanoseconds() - task.start_time.ToNanoseconds()
+        ) / 1_000_000_000
+        self.doubted = False
         self.lease_lost = False
         self.cancel_requested = False
         self.asyncio_task: asyncio.Task[Outcome] | None = None
@@ -48,6 +56,10 @@ class Run:
         self._percent = percent
         if self._on_step is not None:
             self._on_step()
+
+    def is_old(self, age_seconds: float) -> bool:
+        """Return whether a word on this lease that was asked for so long ago is too old to build on."""
+        return 0 < self.lease_seconds / 2 < age_seconds
 
     def interrupt(self) -> None:
         """Cancel the handler, because the lease is lost or somebody asked to cancel the task."""

@@ -108,15 +108,16 @@ class Worker:
         _log.info("worker.stopped worker_id=%s", self.worker_id)
 
     def _lease_answered(self, run: Run, result: work_pb2.LeaseResult) -> None:
-        if self._book.get(run.task_id, run.version) is not run:
+        if self._book.get(run.task_id, run.version) is not run or self._dispatcher is None:
             return  # finished while the beat was under way
-        if result.outcome == work_pb2.LEASE_OUTCOME_RENEWED:
-            if not run.cancel_requested:
-                run.cancel_requested = True
-                run.interrupt()
-        elif not run.lease_lost:
-            _log.warning("worker.lease_lost task_id=%s version=%d", run.task_id, run.version)
-            run.lease_lost = True
+        if result.outcome != work_pb2.LEASE_OUTCOME_RENEWED:
+            if not run.lease_lost:
+                _log.warning("worker.lease_lost task_id=%s version=%d", run.task_id, run.version)
+                self._dispatcher.lose(run)
+            return
+        self._dispatcher.confirm(run)
+        if result.cancel_requested and not run.cancel_requested:
+            run.cancel_requested = True
             run.interrupt()
 
     def _set_serving(self, serving: bool) -> None:

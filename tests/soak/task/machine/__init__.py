@@ -5,13 +5,14 @@ from __future__ import annotations
 from tests.soak.task.machine.faults import FaultRules
 from tests.soak.task.machine.people import PeopleRules
 from tests.soak.task.machine.races import RaceRules
+from tests.soak.task.machine.watching import WatchRules
 from tests.soak.task.machine.worker import WorkerRules
 from tests.soak.task.rig import Rig
 
 __all__ = ["QueueMachine", "machine_on"]
 
 
-class QueueMachine(PeopleRules, WorkerRules, FaultRules, RaceRules):
+class QueueMachine(WatchRules, PeopleRules, WorkerRules, FaultRules, RaceRules):
     """All rules together."""
 
 

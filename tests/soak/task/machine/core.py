@@ -19,8 +19,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant
 from libs.common.client import error_info
 from services.task.models import LEVELS
 from tests.integration.task.service import Tasks
-from tests.soak.task.model import TERMINAL, End, Model, ModelTask, Policy, Run
+from tests.soak.task.model import Model
 from tests.soak.task.rig import SERVERS, Rig, State
+from tests.soak.task.terms import TERMINAL, End, ModelTask, Policy, Run
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -29,6 +30,7 @@ WORKERS = 3
 TYPES = ("quick", "slow")
 _IDS = UUID("6f1d6a3e-7f0b-4c58-9d55-2f2f7d1c9e10")
 _COMPARED = ("type", "status", "version", "attempts", "max_attempts", "priority", "progress")
+_POLICY = ("paused", "concurrency_limit", "lease_seconds", "stall_seconds", "max_attempts")
 _FROZEN = (*_COMPARED, "ext", "error_message", "status_reason", "draft_url", "video_url", "clips_url")
 
 picks = st.integers(0, 63)
@@ -128,6 +130,8 @@ class Core(RuleBasedStateMachine):
             self.model.claim(expected, self.workers[worker])
             assert (task.version, task.attempt) == (expected.version, expected.attempts)
             assert task.claimed_by == self.workers[worker]
+            lease = task.lease_expire_time.ToNanoseconds() - task.start_time.ToNanoseconds()
+            assert lease == self.model.lease(task.type) * 1_000_000_000
             run = Run(expected.task_id, expected.version)
             self.runs.append(run)
             if not lost:
@@ -138,6 +142,7 @@ class Core(RuleBasedStateMachine):
         """Compare every task and every record of a run."""
         self.rig.steps += 1
         state = self.run(self.rig.look())
+        self._seen = {row["id"]: self._seen[row["id"]] for row in state.tasks if row["id"] in self._seen}
         for row in state.tasks:
             self._never_goes_back(row)
         compare(self.model, state)
@@ -175,7 +180,8 @@ def compare(model: Model, state: State) -> None:
         shown = state.counts.get(kind, {})
         assert {level: shown.get(level, 0) for level in LEVELS} == {level: counted[level] for level in LEVELS}
     for kind, policy in state.policies.items():
-        assert Policy(policy["paused"], policy["concurrency_limit"]) == model.policies[kind]
+        stored = Policy(*(policy[name] for name in _POLICY))
+        assert stored == model.policies[kind]
         assert policy["running"] == model.running(kind), "the count of a limited type's runs is wrong"
 
 

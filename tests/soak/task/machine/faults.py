@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from tests.soak.task.machine.core import TYPES, Core, servers, workers
-from tests.soak.task.model import LEASES, STEP, TERMINAL, End, Run
+from tests.soak.task.terms import LONGEST_LEASE, STEP, TERMINAL, End, Run
 
 
 class FaultRules(Core):
@@ -32,6 +32,12 @@ class FaultRules(Core):
         self.run(self.rig.step_clock(STEP * steps))
         self.model.advance(STEP * steps)
 
+    @rule(steps=st.sampled_from([-1, 1, 3, 15]))
+    def clock_jumps(self, steps: int) -> None:
+        """Let the database's clock jump alone: what it makes look silent was not listened for."""
+        self.run(self.rig.jump_clock(STEP * steps))
+        self.model.jump(STEP * steps)
+
     @rule()
     def sweep(self) -> None:
         self.run(self.rig.sweep())
@@ -41,6 +47,12 @@ class FaultRules(Core):
     def sweeper_starts_anew(self) -> None:
         self.run(self.rig.restart_sweeper())
         self.model.listen_anew()
+
+    @rule()
+    def old_tasks_are_deleted(self) -> None:
+        """Delete what has been finished for so long that its id may be forgotten."""
+        self.run(self.rig.retain())
+        self.model.retain()
 
     @rule(worker=workers)
     def worker_crashes(self, worker: int) -> None:
@@ -61,7 +73,7 @@ class FaultRules(Core):
 
     def teardown(self) -> None:
         """Let everything come to an end: whatever happened, each task can still be brought there."""
-        for _ in range(max(LEASES.values()) // STEP + 2):
+        for _ in range(LONGEST_LEASE // STEP + 2):
             self._listen(2 * STEP)
         while True:
             response = self.call(lambda: self.client(0).claim(TYPES, 100, worker=self.workers[0]))

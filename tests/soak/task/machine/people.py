@@ -12,11 +12,18 @@ from hypothesis.stateful import rule
 
 from tests.integration.task.service import status_name
 from tests.soak.task.machine.core import Core, pick_of, picks, servers, type_names
-from tests.soak.task.model import Policy
+from tests.soak.task.terms import POLICY_LEASES, POLICY_STALLS
 
 _priorities = st.sampled_from([0, 0, 0, 1, -1, 5])
-_attempts = st.integers(1, 3)
+_attempts = st.integers(0, 3)
 _limits = st.sampled_from([0, 0, 1, 2, 5])
+_FIELDS = {
+    "paused": "paused",
+    "limit": "concurrency_limit",
+    "lease": "lease",
+    "stall": "stall_limit",
+    "attempts": "max_attempts",
+}
 _pauses = st.sampled_from([0, 0, 0, 50, 250])
 
 
@@ -58,7 +65,9 @@ class PeopleRules(Core):
         request, task_id = pick_of(self._requests, pick)
         again = _copy(request, subject="second") if altered else request
         stub = self.client(server).stub
-        if altered:
+        if task_id not in self.model.tasks:
+            self._create_anew(server, again, task_id)
+        elif altered:
             code, reason, metadata = self.refused(lambda: stub.CreateTask(again, timeout=20))
             assert (code, reason) == ("ALREADY_EXISTS", "REQUEST_ID_REUSED")
             assert metadata["task_id"] == str(task_id)
@@ -67,6 +76,18 @@ class PeopleRules(Core):
             assert not response.created
             assert response.task.id == str(task_id)
 
+    def _create_anew(self, server: int, request: pb.CreateTaskRequest, task_id: UUID) -> None:
+        """Create with an id whose task was deleted long ago: nobody remembers it."""
+        # What its creator wished for lies as far ahead as it did then; only this rig's clock has moved.
+        pause = round(request.run_after.seconds - datetime.now(UTC).timestamp(), -1)
+        response = self.call(lambda: self.client(server).stub.CreateTask(request, timeout=20))
+        assert response.created
+        self._requests = [known for known in self._requests if known[1] != task_id]
+        new_id = UUID(response.task.id)
+        self._requests.append((request, new_id))
+        paused = int(pause) if request.HasField("run_after") and pause > 0 else 0
+        self.model.create([(new_id, request.type, request.max_attempts, request.priority, paused)])
+
     @rule(
         server=servers, kind=type_names, count=st.integers(1, 5), known=st.none() | picks, clash=st.booleans()
     )
@@ -74,7 +95,7 @@ class PeopleRules(Core):
         requests = [_copy(self._request(kind, 0, 2, 0), task_id=str(self.new_id())) for _ in range(count)]
         wanted = [UUID(request.task_id) for request in requests]
         clashes = False
-        if known is not None and self._requests:
+        if known is not None and self._requests and self._kept(known):
             request, task_id = pick_of(self._requests, known)
             clashes = clash
             requests.insert(known % (count + 1), _copy(request, subject="second") if clash else request)
@@ -93,6 +114,9 @@ class PeopleRules(Core):
             for request, task_id in zip(requests, wanted, strict=True)
             if (request, task_id) not in self._requests
         ]
+
+    def _kept(self, pick: int) -> bool:
+        return pick_of(self._requests, pick)[1] in self.model.tasks
 
     @rule(server=servers, pick=picks)
     def cancel(self, server: int, pick: int) -> None:
@@ -132,20 +156,41 @@ class PeopleRules(Core):
         assert (answer.requeued, answer.abandoned) == expected
 
     @rule(server=servers, kind=type_names, paused=st.sampled_from([False] * 3 + [True]), limit=_limits)
-    def set_policy(self, server: int, kind: str, paused: bool, limit: int) -> None:
-        self._set_policy(server, kind, Policy(paused, limit))
+    def let_through(self, server: int, kind: str, paused: bool, limit: int) -> None:
+        self._set_policy(server, kind, paused=paused, limit=limit)
 
-    def _set_policy(self, server: int, kind: str, policy: Policy) -> None:
+    @rule(
+        server=servers, kind=type_names, lease=st.none() | st.sampled_from(POLICY_LEASES),
+        stall=st.none() | st.sampled_from(POLICY_STALLS), attempts=st.none() | st.integers(0, 3),
+    )  # fmt: skip
+    def set_limits(
+        self, server: int, kind: str, lease: int | None, stall: int | None, attempts: int | None
+    ) -> None:
+        """Set some of lease, stall limit and attempts; what isn't named stays as it is."""
+        named = {"lease": lease, "stall": stall, "attempts": attempts}
+        self._set_policy(server, kind, **{name: value for name, value in named.items() if value is not None})
+
+    def _set_policy(self, server: int, kind: str, **changes: int) -> None:
         request = pb.SetQueuePolicyRequest(type=kind)
-        request.policy.paused, request.policy.concurrency_limit = policy
-        request.update_mask.paths.extend(["paused", "concurrency_limit"])
+        for name, value in changes.items():
+            field = _FIELDS[name]
+            request.update_mask.paths.append(field)
+            if name in {"lease", "stall"}:
+                getattr(request.policy, field).FromSeconds(value)
+            else:
+                setattr(request.policy, field, value)
+        if not changes:
+            told = self.refused(lambda: self.client(server).stub.SetQueuePolicy(request, timeout=20))
+            assert told[0] == "INVALID_ARGUMENT"
+            return
         self.call(lambda: self.client(server).stub.SetQueuePolicy(request, timeout=20))
-        self.model.policies[kind] = policy
+        self.model.policies[kind] = self.model.policy(kind)._replace(**changes)
+        self.run(self.rig.read_policies())
 
     def teardown(self) -> None:
         """Let everything through."""
         for kind in list(self.model.policies):
-            self._set_policy(0, kind, Policy(paused=False, limit=0))
+            self._set_policy(0, kind, paused=False, limit=0)
         super().teardown()
 
 

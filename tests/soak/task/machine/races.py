@@ -31,8 +31,9 @@ from tests.soak.task.machine.core import (
     type_sets,
     workers,
 )
-from tests.soak.task.model import End, Model, Run
+from tests.soak.task.model import Model
 from tests.soak.task.rig import SERVERS
+from tests.soak.task.terms import End, Run
 
 PASSER_BY = "passer-by"
 """A worker that holds nothing, so that its beats find nobody absent."""

@@ -22,7 +22,7 @@ from tests.soak.task.machine.core import (
     type_sets,
     workers,
 )
-from tests.soak.task.model import End, Run
+from tests.soak.task.terms import End, Run
 
 _losses = st.sampled_from([False, False, True])
 _counts = st.sampled_from([1, 1, 1, 2, 3, 10])
@@ -32,15 +32,17 @@ class WorkerRules(Core):
     """Rules of workers."""
 
     @rule(
-        worker=workers, server=servers, types=type_sets, count=_counts, lost=_losses,
+        worker=workers, server=servers, types=type_sets, count=_counts, lost=_losses, fresh=st.booleans(),
         finish=st.lists(st.tuples(picks, ends), max_size=2),
     )  # fmt: skip
     def claim(
         self, worker: int, server: int, types: tuple[str, ...], count: int, lost: bool,
-        finish: list[tuple[int, End]],
+        fresh: bool, finish: list[tuple[int, End]],
     ) -> None:  # fmt: skip
         named = [(self._mostly_held(worker, pick), said_only(end)) for pick, end in finish]
         outcomes = [self.model.finish(run, end) for run, end in named]
+        if fresh:
+            self.rig.forget_why(server)
         response = self.call(
             lambda: self.client(server).claim(
                 types, count, worker=self.workers[worker], finish=[finish_item(*item) for item in named]
@@ -49,6 +51,7 @@ class WorkerRules(Core):
         assert [outcome_name(result.outcome) for result in response.finish_results] == outcomes
         self._forget(named)
         self._check_claim(types, count, [UUID(task.id) for task in response.tasks])
+        self._check_why(types, response, fresh=fresh)
         self.handed_out(worker, response.tasks, lost=lost)
 
     def _check_claim(self, types: Sequence[str], count: int, got: list[UUID]) -> None:
@@ -59,6 +62,14 @@ class WorkerRules(Core):
         assert len(got) == len(first), f"{len(got)} handed out, there were {len(first)}"
         handed = [self.model.tasks[task_id].order for task_id in got]
         assert sorted(handed) == [task.order for task in first], "not the oldest were handed out"
+
+    def _check_why(self, types: Sequence[str], response: pb.ClaimTasksResponse, *, fresh: bool) -> None:
+        """Check what is said of an empty claim: a word always, the right one unless it is an older answer."""
+        said = work_pb2.IdleReason.Name(response.idle_reason).removeprefix("IDLE_REASON_")
+        assert (said == "UNSPECIFIED") == bool(response.tasks)
+        # A short pause may end between the claim and the question.
+        if fresh and not response.tasks and not self.model.perhaps_claimable(types):
+            assert said == self.model.why_idle(types)
 
     @rule(
         worker=workers, server=servers, omitted=st.sampled_from([0, 0, 0, 1, 2, 3]), progress=percents,

@@ -419,8 +419,13 @@ class HeartbeatRequest(message.Message):
 
     WORKER_ID_FIELD_NUMBER: builtins.int
     LEASES_FIELD_NUMBER: builtins.int
+    LEAVING_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     """The worker process that claimed them. 1–200 characters."""
+    leaving: builtins.bool
+    """True in a worker's last beat: whatever else was claimed for it, because an answer never reached it, goes back at
+    once, and it no longer counts as a worker. Default false.
+    """
     @builtins.property
     def leases(self) -> containers.RepeatedCompositeFieldContainer[work_pb2.Lease]:
         """Every run the worker holds, until its finish has been answered. At most 1,000. May be empty."""
@@ -430,10 +435,11 @@ class HeartbeatRequest(message.Message):
         *,
         worker_id: builtins.str = ...,
         leases: abc.Iterable[work_pb2.Lease] | None = ...,
+        leaving: builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["leases", b"leases", "worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["leases", b"leases", "leaving", b"leaving", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -178,7 +178,8 @@ class TaskServiceServicer:
 
     def Heartbeat(self, request, context):
         """Renews the leases named and reports progress. Name every run the worker holds: what it claimed more than 10 seconds
-        ago and leaves out twice in a row is given back to the queue. Repeatable. Never fails whole for one item.
+        ago and leaves out twice in a row is given back to the queue, at once when the worker leaves. Repeatable. Never fails
+        whole for one item.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -59,7 +59,8 @@ class TaskServiceStub:
     """
     Heartbeat: grpc.UnaryUnaryMultiCallable[task_service_pb2.HeartbeatRequest, task_service_pb2.HeartbeatResponse]
     """Renews the leases named and reports progress. Name every run the worker holds: what it claimed more than 10 seconds
-    ago and leaves out twice in a row is given back to the queue. Repeatable. Never fails whole for one item.
+    ago and leaves out twice in a row is given back to the queue, at once when the worker leaves. Repeatable. Never fails
+    whole for one item.
     """
     FinishTasks: grpc.UnaryUnaryMultiCallable[task_service_pb2.FinishTasksRequest, task_service_pb2.FinishTasksResponse]
     """Ends runs. Repeatable: the finish that ended a run gets its first answer again. Items are independent of one
@@ -130,7 +131,8 @@ class TaskServiceAsyncStub(TaskServiceStub):
     """
     Heartbeat: aio.UnaryUnaryMultiCallable[task_service_pb2.HeartbeatRequest, task_service_pb2.HeartbeatResponse]  # type: ignore[assignment]
     """Renews the leases named and reports progress. Name every run the worker holds: what it claimed more than 10 seconds
-    ago and leaves out twice in a row is given back to the queue. Repeatable. Never fails whole for one item.
+    ago and leaves out twice in a row is given back to the queue, at once when the worker leaves. Repeatable. Never fails
+    whole for one item.
     """
     FinishTasks: aio.UnaryUnaryMultiCallable[task_service_pb2.FinishTasksRequest, task_service_pb2.FinishTasksResponse]  # type: ignore[assignment]
     """Ends runs. Repeatable: the finish that ended a run gets its first answer again. Items are independent of one
@@ -240,7 +242,8 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[task_service_pb2.HeartbeatResponse, abc.Awaitable[task_service_pb2.HeartbeatResponse]]:
         """Renews the leases named and reports progress. Name every run the worker holds: what it claimed more than 10 seconds
-        ago and leaves out twice in a row is given back to the queue. Repeatable. Never fails whole for one item.
+        ago and leaves out twice in a row is given back to the queue, at once when the worker leaves. Repeatable. Never fails
+        whole for one item.
         """
 
     @abc_1.abstractmethod
