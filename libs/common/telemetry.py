@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Iterable, MutableMapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import structlog
 from opentelemetry import metrics, trace
@@ -43,16 +46,41 @@ class Telemetry:
             )
             for side in ("server", "client")
         }
-        self._calls = {
-            side: meter.create_counter(f"rpc.{side}.calls", unit="{call}", description="calls that ended")
-            for side in ("server", "client")
-        }
+        self._calls = _Calls.of(meter)
 
     def record(self, side: str, method: str, code: str, seconds: float) -> None:
         """Count one ended call; `side` is `server` or `client`."""
-        labels = {"method": method, "code": code}
-        self._durations[side].record(seconds, labels)
-        self._calls[side].add(1, labels)
+        self._durations[side].record(seconds, {"method": method, "code": code})
+        self._calls.count(side, method, code)
+
+
+class _Calls:
+    """Counts calls for all that share a meter; read when metrics are collected: a tenth of a counter."""
+
+    _by_meter: ClassVar[WeakKeyDictionary[metrics.Meter, _Calls]] = WeakKeyDictionary()
+
+    def __init__(self, meter: metrics.Meter) -> None:
+        self._counts: dict[str, Counter[tuple[str, str]]] = {"server": Counter(), "client": Counter()}
+        for side in self._counts:
+            meter.create_observable_counter(
+                f"rpc.{side}.calls", [partial(self._read, side)],
+                unit="{call}", description="calls that ended",
+            )  # fmt: skip
+
+    @classmethod
+    def of(cls, meter: metrics.Meter) -> _Calls:
+        """Return the counts of a meter, which knows each instrument once."""
+        if meter not in cls._by_meter:
+            cls._by_meter[meter] = cls(meter)
+        return cls._by_meter[meter]
+
+    def count(self, side: str, method: str, code: str) -> None:
+        self._counts[side][method, code] += 1
+
+    def _read(self, side: str, _options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
+        # A copy: this runs in the exporter's thread.
+        for (method, code), count in self._counts[side].copy().items():
+            yield metrics.Observation(count, {"method": method, "code": code})
 
 
 def configure(settings: TelemetrySettings, service_name: str) -> None:

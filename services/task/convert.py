@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
-from uuid import UUID
 
+from asyncpg.pgproto.pgproto import UUID
 from frontrow.task.v1 import task_pb2, task_service_pb2, work_pb2
 from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -82,9 +83,6 @@ def moment(timestamp: timestamp_pb2.Timestamp, field: str) -> datetime:
 
 def task_message(row: Row, limits: TypeLimits, *, with_payload: bool) -> task_pb2.Task:
     """Return a row as the wire's task; `payload` and `ext` only on demand (domain.md 1.14)."""
-    lease = None
-    if row["claimed_by"] is not None:
-        lease = stamp(row["heartbeat_at"] + timedelta(seconds=limits.lease_seconds(row["type"])))
     task = task_pb2.Task(
         id=str(row["id"]),
         type=row["type"],
@@ -112,7 +110,7 @@ def task_message(row: Row, limits: TypeLimits, *, with_payload: bool) -> task_pb
         progress_time=stamp(row["progress_at"]),
         cancel_request_time=stamp(row["cancel_requested_at"]),
         complete_time=stamp(row["completed_at"]),
-        lease_expire_time=lease,
+        lease_expire_time=_lease_end(row, limits),
     )
     if with_payload:
         if row["payload"]:
@@ -122,9 +120,35 @@ def task_message(row: Row, limits: TypeLimits, *, with_payload: bool) -> task_pb
     return task
 
 
-def claimed_message(row: Row, limits: TypeLimits) -> task_pb2.Task:
-    """Return a task just claimed: what its worker needs, with the payload. The hot path of the queue."""
-    began = row["started_at"]
+def _lease_end(row: Row, limits: TypeLimits) -> timestamp_pb2.Timestamp | None:
+    if row["claimed_by"] is None:
+        return None
+    return stamp_after(row["heartbeat_at"], limits.lease_seconds(row["type"]))
+
+
+def claimed_messages(rows: Iterable[Row], limits: TypeLimits) -> list[task_pb2.Task]:
+    """Return tasks just claimed: what their worker needs, with the payload. The hot path of the queue."""
+    began: datetime | None = None
+    start: timestamp_pb2.Timestamp | None = None
+    leases: dict[str, timestamp_pb2.Timestamp | None] = {}
+    tasks = []
+    for row in rows:
+        if row["started_at"] != began:  # tasks of one claim begin at one time
+            began = row["started_at"]
+            start = stamp(began)
+            leases.clear()
+        task_type = row["type"]
+        if task_type not in leases:
+            leases[task_type] = stamp_after(row["started_at"], limits.lease_seconds(task_type))
+        tasks.append(_claimed_message(row, start, leases[task_type]))
+    return tasks
+
+
+def _claimed_message(
+    row: Row, start: timestamp_pb2.Timestamp | None, lease: timestamp_pb2.Timestamp | None
+) -> task_pb2.Task:
+    created, queued = row["created_at"], row["queued_at"]
+    create = stamp(created)
     task = task_pb2.Task(
         id=str(row["id"]),
         type=row["type"],
@@ -141,11 +165,11 @@ def claimed_message(row: Row, limits: TypeLimits) -> task_pb2.Task:
         clips_url=row["clips_url"],
         claimed_by=row["claimed_by"],
         trace_parent=row["trace_parent"],
-        create_time=stamp(row["created_at"]),
-        queue_time=stamp(row["queued_at"]),
+        create_time=create,
+        queue_time=create if queued == created else stamp(queued),
         run_after=stamp(row["run_after"]),
-        start_time=stamp(began),
-        lease_expire_time=stamp(began + timedelta(seconds=limits.lease_seconds(row["type"]))),
+        start_time=start,
+        lease_expire_time=lease,
     )
     if row["payload"]:
         task.payload.MergeFromString(row["payload"])

@@ -30,6 +30,11 @@ class TypeLimits:
         """Whether a transaction can meet two rows of policies, which it must then lock in one order."""
         return len(self._policies) > 1
 
+    @property
+    def any_policy(self) -> bool:
+        """Whether a policy is set for any type."""
+        return bool(self._policies)
+
     def is_limited(self, task_type: str) -> bool:
         """Tell whether the end of a run of this type makes room for another."""
         return self.policy(task_type).concurrency_limit > 0

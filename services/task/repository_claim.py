@@ -10,7 +10,7 @@ from typing import NamedTuple
 import asyncpg
 
 from libs.common.lane import Connection
-from services.task import statements
+from services.task import statements_claim
 
 LATE_COMMIT = timedelta(seconds=2)
 FULL_LOOK_SECONDS = 5.0
@@ -64,7 +64,7 @@ async def claim(
     """
     if len(types) == 1:
         return await _claim_type(connection, types[0], workers, marks)
-    shares = await connection.fetch(statements.SHARES, list(types), len(workers))
+    shares = await connection.fetch(statements_claim.SHARES, list(types), len(workers))
     wanted = [(str(share["type"]), int(share["share"])) for share in shares]
     if wanted:
         # Another server may take some of what was counted: fill up from wherever there is more.
@@ -83,22 +83,48 @@ async def _claim_type(
     connection: Connection, task_type: str, workers: Sequence[str], marks: Marks
 ) -> list[Claimed]:
     slots = list(workers)
-    mark = marks.begin(task_type)
-    claimed = await _look(connection, task_type, slots, mark=mark, everywhere=False)
-    if len(claimed) < len(slots):
-        # Perhaps others were just taking what lay ahead: look behind it, now and then below the mark too.
-        mark = marks.begin(task_type, again_after_seconds=SHORT_LOOK_SECONDS)
-        offset = len(claimed)
-        more = await _look(connection, task_type, slots[offset:], mark=mark, everywhere=True)
-        claimed += [Claimed(slot + offset, row) for slot, row in more]
+    claimed = await first_look(connection, task_type, slots, marks)
+    return claimed + await second_look(connection, task_type, slots, marks, claimed)
+
+
+async def first_look(
+    connection: Connection, task_type: str, slots: Sequence[str], marks: Marks
+) -> list[Claimed]:
+    """Claim tasks of one type, without those that others are just taking and what lies behind them."""
+    return await _look(connection, task_type, slots, mark=marks.begin(task_type), everywhere=False)
+
+
+async def second_look(
+    connection: Connection, task_type: str, slots: Sequence[str], marks: Marks, claimed: Sequence[Claimed]
+) -> list[Claimed]:
+    """Claim for the slots that got nothing: perhaps others were just taking what lay ahead.
+
+    Looks behind it, now and then below the mark too. Then the mark moves.
+    """
+    more: list[Claimed] = []
+    try:
+        if len(claimed) < len(slots):
+            mark = marks.begin(task_type, again_after_seconds=SHORT_LOOK_SECONDS)
+            rest = await _look(connection, task_type, slots[len(claimed) :], mark=mark, everywhere=True)
+            more = [Claimed(slot + len(claimed), row) for slot, row in rest]
+    finally:
+        _move(marks, task_type, [*claimed, *more])
+    return more
+
+
+def _move(marks: Marks, task_type: str, claimed: Sequence[Claimed]) -> None:
     fresh = [row["claim_order"] for _, row in claimed if row["version"] == 1 and not row["priority"]]
     if fresh:
         marks.claimed(task_type, fresh, claimed[0].row["started_at"])
-    return claimed
 
 
 async def _look(
     connection: Connection, task_type: str, slots: Sequence[str], *, mark: datetime, everywhere: bool
 ) -> list[Claimed]:
-    rows = await connection.fetch(statements.CLAIM, task_type, len(slots), mark, slots, everywhere)
+    rows = await connection.fetch(statements_claim.CLAIM, task_type, len(slots), mark, slots, everywhere)
+    return in_slots(rows)
+
+
+def in_slots(rows: Sequence[asyncpg.Record]) -> list[Claimed]:
+    """Return claimed rows in the order of their slots."""
     return sorted((Claimed(row["slot"] - 1, row) for row in rows), key=lambda item: item.slot)

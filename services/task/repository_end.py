@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -11,17 +10,18 @@ from uuid import UUID
 import asyncpg
 
 from libs.common.lane import Connection
-from services.task import statements
+from services.task import statements, statements_end
 from services.task.states import End
 
 REPLY_LOST = "REPLY_LOST"
 """Why the server itself releases a run: its worker never heard of it. No worker's finish repeats that."""
 
+_NO_COLUMNS: list[list[object]] = [[] for _ in range(9)]
+
 Answer = Literal["applied", "requeued", "failed", "cancelled", "lease_lost", "not_found"]
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """How one run ends. `pause_seconds` delays a released task; `reason` is kept when it goes back."""
 
     task_id: UUID
@@ -88,19 +88,47 @@ async def end_runs(connection: Connection, endings: Sequence[Ending], backoff: B
     answer is `lease_lost`, or `not_found` for an unknown task; a repeat of the ending that ended the run gets
     its first answer, from the run's record (domain.md 1.3).
     """
-    # In the order of ids, so that two servers never wait for each other in a circle. A run named twice is
-    # ended once, by the first ending.
-    first: dict[tuple[UUID, int], int] = {}
+    order = arrange(endings)
+    rows = await connection.fetch(statements_end.END_GIVEN, *columns(endings, order), *backoff)
+    return await settle(connection, endings, order, [EndedRow(*row) for row in rows])
+
+
+class EndedRow(NamedTuple):
+    """What a statement tells of a run it ended; `n` counts from 1 in the order given."""
+
+    n: int
+    task_id: UUID
+    type: str
+    status: str
+    due_at: datetime | None
+
+
+def arrange(endings: Sequence[Ending]) -> list[int]:
+    """Return in which order to give endings to a statement: by id, each run once, by its first ending.
+
+    So two servers never wait for each other in a circle.
+    """
+    first: dict[tuple[bytes, int], int] = {}
     for index, ending in enumerate(endings):
-        first.setdefault((ending.task_id, ending.version), index)
-    order = [first[key] for key in sorted(first)]
-    columns = _columns([endings[index] for index in order])
-    rows = await connection.fetch(statements.END_GIVEN, *columns, *backoff)
+        first.setdefault((ending.task_id.bytes, ending.version), index)
+    return [first[key] for key in sorted(first)]
+
+
+def columns(endings: Sequence[Ending], order: Sequence[int]) -> list[list[object]]:
+    """Return the endings as a statement takes them: a list for each column."""
+    return [list(column) for column in zip(*(endings[index] for index in order), strict=True)] or _NO_COLUMNS
+
+
+async def settle(
+    connection: Connection, endings: Sequence[Ending], order: Sequence[int], rows: Sequence[EndedRow]
+) -> EndResult:
+    """Answer for all endings, given what a statement has told of those that it was given in `order`."""
     answers: list[Answer | None] = [None] * len(endings)
     for row in rows:
-        answers[order[row["n"] - 1]] = _ANSWERS[row["status"]]
+        answers[order[row.n - 1]] = _ANSWERS[row.status]
     await _answer_the_rest(connection, endings, answers)
-    return EndResult([answer or "lease_lost" for answer in answers], _ended(rows))
+    ended = [Ended(row.task_id, row.type, row.status, row.due_at) for row in rows]
+    return EndResult([answer or "lease_lost" for answer in answers], ended)
 
 
 async def _answer_the_rest(
@@ -145,27 +173,15 @@ async def end_lost(
     types, leases, stalls = (list(column) for column in zip(*limits, strict=True)) if limits else ([], [], [])
     lease, stall = default if default is not None else (None, None)
     return _ended(
-        await connection.fetch(statements.END_LOST, types, leases, stalls, lease, stall, most, list(unripe))
+        await connection.fetch(
+            statements_end.END_LOST, types, leases, stalls, lease, stall, most, list(unripe)
+        )
     )
 
 
 async def end_older(connection: Connection, task_type: str, *, seconds: float, most: int) -> list[Ended]:
     """Take back runs of one type that were not heard of for `seconds`; up to `most` of them."""
-    return _ended(await connection.fetch(statements.END_OLDER, task_type, seconds, most))
-
-
-def _columns(endings: Sequence[Ending]) -> tuple[list[object], ...]:
-    return (
-        [ending.task_id for ending in endings],
-        [ending.version for ending in endings],
-        [str(ending.ended_as) for ending in endings],
-        [ending.progress for ending in endings],
-        [ending.ext for ending in endings],
-        [ending.message for ending in endings],
-        [ending.retryable for ending in endings],
-        [ending.pause_seconds for ending in endings],
-        [ending.reason for ending in endings],
-    )
+    return _ended(await connection.fetch(statements_end.END_OLDER, task_type, seconds, most))
 
 
 def _ended(rows: Sequence[asyncpg.Record]) -> list[Ended]:

@@ -16,7 +16,7 @@ from libs.common.mounted import Stopping
 from services.task import repository
 from services.task.beats import BeatAnswer, BeatCall, BeatDesk
 from services.task.convert import (
-    claimed_message,
+    claimed_messages,
     duration,
     ending,
     finish_result,
@@ -73,7 +73,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
         else:
             answers, claimed = [], await self._work.claim_or_wait(want, wait_seconds, self._stopping.is_set)
         response = pb.ClaimTasksResponse(
-            tasks=[claimed_message(item.row, self._limits) for item in claimed],
+            tasks=claimed_messages([item.row for item in claimed], self._limits),
             finish_results=[
                 finish_result(item, answer) for item, answer in zip(request.finish, answers, strict=True)
             ],

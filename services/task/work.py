@@ -21,7 +21,7 @@ from libs.common.lane import Lane
 from libs.common.loops import is_cancelled
 from services.task.flush import Flush, Flushed
 from services.task.limits import TypeLimits
-from services.task.repository_claim import Claimed, Marks
+from services.task.repository_claim import Claimed
 from services.task.repository_end import REPLY_LOST, Answer, Backoff, Ended, Ending
 from services.task.states import End
 from services.task.waiters import Loan, Waiter, WaitRoom
@@ -29,6 +29,11 @@ from services.task.waiters import Loan, Waiter, WaitRoom
 log = structlog.get_logger(__name__)
 
 MOST_ENDINGS = 1_000
+JOIN_TURNS = 4
+"""Turns of the event loop before a flush, so that calls that have arrived already join it.
+
+Under load the batches are twice as large for it; when idle they take some ten microseconds.
+"""
 
 
 @dataclass(eq=False, slots=True)
@@ -52,10 +57,8 @@ class WorkDesk:
         self, lane: Lane, limits: TypeLimits, backoff: Backoff,
         on_change: Callable[[Sequence[Ended], Sequence[Claimed]], None],
     ) -> None:  # fmt: skip
-        self._lane = lane
         self._on_change = on_change
-        self._marks = Marks()
-        self._flush = Flush(limits, backoff, self._marks)
+        self._flush = Flush(lane, limits, backoff)
         self._dismissed = False
         self._jobs: deque[_Job] = deque()
         self._room = WaitRoom()
@@ -138,7 +141,7 @@ class WorkDesk:
     def lend(self, task_type: str) -> Loan | None:
         """Lend somebody who waits for a task of this type, to be given one that is just being made."""
         waiter = self._room.lend(task_type)
-        return Loan(waiter, self._marks.position(task_type)) if waiter is not None else None
+        return Loan(waiter, self._flush.marks.position(task_type)) if waiter is not None else None
 
     def hand_over(self, loan: Loan, row: asyncpg.Record | None) -> None:
         """End a loan: give the waiter the task that began for it, or None to let it wait on."""
@@ -166,6 +169,8 @@ class WorkDesk:
     async def _run(self) -> None:
         try:
             while True:
+                for _ in range(JOIN_TURNS):
+                    await asyncio.sleep(0)
                 jobs, waiters = self._collect()
                 if not jobs and not waiters:
                     return
@@ -197,8 +202,7 @@ class WorkDesk:
         waiters = [job.waiter for job in jobs if job.waiter is not None] + list(signalled)
         endings = [ending for job in jobs for ending in job.endings]
         try:
-            async with self._lane.transaction() as connection:
-                flush = await self._flush.run(connection, endings, waiters)
+            flush = await self._flush.run(endings, waiters)
         except asyncio.CancelledError as error:
             if is_cancelled():
                 raise
@@ -227,6 +231,9 @@ class WorkDesk:
             if items:
                 self._room.remove(waiter)
                 self._give(waiter, items)
+            elif flush.failure is not None and waiter in asked:
+                if not waiter.delivery.done():
+                    waiter.delivery.set_exception(flush.failure)
             elif waiter in asked and not self._room.holds(waiter) and not waiter.delivery.done():
                 waiter.delivery.set_result([])
         for types, exhausted in flush.exhausted.items():

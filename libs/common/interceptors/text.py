@@ -19,25 +19,11 @@ _VARINT, _FIXED64, _LENGTH, _GROUP, _END_GROUP, _FIXED32 = range(6)
 
 
 def has_nul(message: Message) -> bool:
-    """Tell whether `fields_with_nul` finds any, at a third of its price: large batches pass here."""
-    for field, value in message.ListFields():
-        if isinstance(value, str):
-            if "\0" in value:
-                return True
-        elif isinstance(value, Message):
-            if has_nul(value):
-                return True
-        elif field.is_repeated and _any_has_nul(field, value):
-            return True
-    return False
+    """Tell whether `fields_with_nul` finds any, at a fraction of its price: large batches pass here.
 
-
-def _any_has_nul(field: FieldDescriptor, values: Any) -> bool:
-    if field.message_type is None:
-        return field.type == FieldDescriptor.TYPE_STRING and any("\0" in value for value in values)
-    if field.message_type.GetOptions().map_entry:
-        return any(True for _ in _map_with_nul(field, values, ""))
-    return any(map(has_nul, values))
+    In protobuf's text format a NUL is `\\000`. Where other text looks so, too, each field is looked at.
+    """
+    return r"\000" in str(message) and any(True for _ in fields_with_nul(message))
 
 
 def fields_with_nul(message: Message, prefix: str = "") -> Iterator[str]:

@@ -9,7 +9,7 @@ import signal
 import grpc
 import structlog
 
-from libs.common import migrate
+from libs.common import garbage, migrate
 from libs.common.context_server import OPTIONS
 from libs.common.settings import CommonSettings
 from services.task.mount import mount
@@ -27,6 +27,7 @@ async def main() -> None:
     await server.start()
     for loop in mounted.loops:
         await loop.start()
+    garbage.spare_what_is_there()
     asked = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
     await asked.wait()

@@ -51,12 +51,7 @@ async def measure(bed: Bed) -> list[Figure]:
             turns |= {"procrastinate": PROCRASTINATE, "oban": OBAN}
         for name, settings in turns.items():
             for setting in settings:
-                try:
-                    result = await bed.peer(name, "drain", tasks=tasks, **setting)
-                except (RuntimeError, OSError) as error:
-                    peers[name]["failed"] = [{"error": str(error)}]
-                else:
-                    peers[name][str(setting)].append(result)
+                peers[name][str(setting)].append(await bed.peer(name, "drain", tasks=tasks, **setting))
     return list(_figures(ours, peers))
 
 
@@ -65,10 +60,7 @@ def _best(results: Results) -> tuple[str, float]:
     rates = {
         setting: statistics.median(result["rate"] for result in measured)
         for setting, measured in results.items()
-        if "error" not in measured[0]
     }
-    if not rates:
-        return "not measured", 0.0
     return max(rates.items(), key=lambda item: item[1])
 
 
@@ -81,10 +73,7 @@ def _figures(ours: Results, peers: dict[str, Results]) -> list[Figure]:
     ]
     for name, factor in (("pgqueuer", 1.0), ("procrastinate", 15.0), ("oban", None)):
         peer_setting, peer_rate = _best(peers[name])
-        title = next((r[0]["peer"] for r in peers[name].values() if "peer" in r[0]), name)
-        if not peer_rate:
-            figures.append(Figure(f"{title} (could not be run)", "", details=dict(peers[name])))
-            continue
+        title = peers[name][peer_setting][0]["peer"]
         ratio = rate / peer_rate
         figures.append(
             Figure(

@@ -14,7 +14,7 @@ from typing import Any
 
 from libs.common.lane import Lane
 from libs.common.settings import DatabaseSettings
-from services.task import statements
+from services.task import statements_claim
 from services.task.limits import TypeLimits
 from services.task.repository_end import Backoff
 from services.task.settings import TaskSettings
@@ -85,7 +85,7 @@ _PLAN = " ".join(
 def _our_script() -> str:
     """Return our claim for one task a call, as a pgbench script."""
     given = {"1": f"'{TYPE}'", "2": "1", "3": "'-infinity'", "4": "'{claimer}'", "5": "false"}
-    return re.sub(r"\$([1-5])", lambda found: given[found[1]], statements.CLAIM) + ";\n"
+    return re.sub(r"\$([1-5])", lambda found: given[found[1]], statements_claim.CLAIM) + ";\n"
 
 
 async def measure(bed: Bed) -> list[Figure]:

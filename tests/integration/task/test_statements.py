@@ -12,7 +12,7 @@ import pytest
 
 from libs.common.lane import Connection, Lane
 from libs.common.settings import DatabaseSettings
-from services.task import statements, statements_create
+from services.task import statements, statements_claim, statements_create, statements_end, statements_work
 from services.task.repository_create import NewTask, create
 from services.task.repository_end import Backoff, Ending, end_runs
 from services.task.states import End, Status, retry_ceiling_seconds, status_after
@@ -87,6 +87,12 @@ _ARRAYS_OF_NINE = "ARRAY[]::uuid[], '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{
             "uuid[], int8[], text[], int2[], bytea[], text[], bool[], float8[], text[], float8, float8",
             f"{_ARRAYS_OF_NINE}, 1, 2",
         ),
+        (
+            "END_AND_CLAIM",
+            "uuid[], int8[], text[], int2[], bytea[], text[], bool[], float8[], text[], float8, float8, "
+            "text, int8, timestamptz, text[], bool",
+            f"{_ARRAYS_OF_NINE}, 1, 2, 'plan', 5, '-infinity', ARRAY['w'], false",
+        ),
         ("BEAT", "uuid[], int8[], int2[]", "'{}', '{}', '{}'"),
         ("COUNT_ABSENT", "text[], uuid[], int8[], float8", "ARRAY['w'], '{}', '{}', 10"),
         ("EXISTING", "uuid[], text[]", "'{}', '{}'"),
@@ -124,7 +130,8 @@ async def test_no_hot_statement_walks_the_table_or_an_index_it_does_not_name(
 
 
 def _statement(name: str) -> str:
-    found: str = getattr(statements, name, None) or getattr(statements_create, name)
+    modules = (statements, statements_claim, statements_create, statements_end, statements_work)
+    found: str = next(getattr(module, name) for module in modules if hasattr(module, name))
     return found
 
 

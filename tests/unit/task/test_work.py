@@ -34,6 +34,8 @@ class _Lane:
             raise self._failures.pop(0)
         yield None
 
+    statements = transaction
+
 
 async def _end_all(_connection: object, endings: Sequence[Ending], _backoff: Backoff) -> EndResult:
     return EndResult(["applied"] * len(endings), [])
@@ -47,7 +49,8 @@ async def _claim_none(*_: object) -> list[Any]:
 def desk(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WorkDesk]:
     """Give what makes a desk over a lane that fails as told."""
     monkeypatch.setattr(flush, "end_runs", _end_all)
-    monkeypatch.setattr(flush, "claim", _claim_none)
+    monkeypatch.setattr(flush, "first_look", _claim_none)
+    monkeypatch.setattr(flush, "second_look", _claim_none)
 
     def make(*failures: BaseException, on_change: Callable[..., None] = lambda *_: None) -> WorkDesk:
         lane = cast(Lane, _Lane(*failures))

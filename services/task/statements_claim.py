@@ -1,0 +1,105 @@
+"""Statements that hand out tasks. Each is driven by arrays and finds its rows by index alone."""
+
+# ruff: noqa: S608 - the parts put together here are constants, every value is a parameter
+
+from __future__ import annotations
+
+from services.task.models import FRESH, RETURNED
+
+# What a worker is told of its task, and what the marks need.
+CLAIMED = ", ".join(
+    f"t.{name}"
+    for name in (
+        "id", "type", "version", "attempts", "max_attempts", "priority", "payload", "subject",
+        "live_material_name", "video_project_name", "draft_url", "video_url", "clips_url", "claimed_by",
+        "created_at", "queued_at", "run_after", "started_at", "trace_parent",
+    )
+)  # fmt: skip
+
+
+# `room` is what pause and limit leave; the lock on the policy makes claims of a limited type take turns over
+# all servers. `edge` is the order of the last row wanted of both kinds together, fresh and returned: what
+# lies behind it must wait, so that the oldest are taken and no more rows are locked than taken (a locked row
+# looks like none to others).
+_CLAIMING = f"""
+policy AS MATERIALIZED (
+    SELECT paused, concurrency_limit, running FROM task.queue_policies WHERE type = {{kind}} FOR UPDATE
+), room AS MATERIALIZED (
+    SELECT coalesce((SELECT CASE WHEN paused THEN 0
+        WHEN concurrency_limit > 0 THEN least({{count}}::int8, greatest(0, concurrency_limit - running))
+        ELSE {{count}}::int8 END FROM policy), {{count}}::int8) AS n
+), edge AS MATERIALIZED (
+    SELECT CASE WHEN NOT {{everywhere}}::bool
+        AND EXISTS (SELECT FROM task.tasks WHERE type = {{kind}} AND {RETURNED}) THEN (
+        SELECT max(o.claim_order) FROM (
+            SELECT u.claim_order FROM (
+                (SELECT claim_order, id FROM task.tasks
+                 WHERE type = {{kind}} AND {FRESH} AND claim_order >= {{mark}}
+                 ORDER BY claim_order, id LIMIT (SELECT n FROM room))
+                UNION ALL
+                (SELECT claim_order, id FROM task.tasks WHERE type = {{kind}} AND {RETURNED}
+                 ORDER BY claim_order, id LIMIT (SELECT n FROM room))
+            ) u ORDER BY u.claim_order, u.id LIMIT (SELECT n FROM room)) o
+        HAVING count(*) >= (SELECT n FROM room)) END AS at
+), returned AS MATERIALIZED (
+    SELECT id, claim_order FROM task.tasks
+    WHERE type = {{kind}} AND {RETURNED}
+        AND claim_order <= coalesce((SELECT at FROM edge), 'infinity'::timestamptz)
+    ORDER BY claim_order, id LIMIT (SELECT n FROM room) FOR UPDATE SKIP LOCKED
+), fresh AS MATERIALIZED (
+    SELECT id, claim_order FROM task.tasks
+    WHERE type = {{kind}} AND {FRESH} AND claim_order >= {{mark}}
+        AND claim_order <= coalesce((SELECT at FROM edge), 'infinity'::timestamptz)
+    ORDER BY claim_order, id
+    LIMIT (SELECT n FROM room) - (SELECT count(*) FROM returned) FOR UPDATE SKIP LOCKED
+), picked AS MATERIALIZED (
+    SELECT id, row_number() OVER (ORDER BY claim_order, id) AS slot
+    FROM (SELECT id, claim_order FROM returned UNION ALL SELECT id, claim_order FROM fresh) u
+), claimed AS (
+    UPDATE task.tasks t SET
+        status = 'processing', version = t.version + 1, attempts = t.attempts + 1,
+        claimed_by = ({{workers}}::text[])[p.slot], last_worker = ({{workers}}::text[])[p.slot],
+        absent_beats = 0, started_at = now(), heartbeat_at = now(), progress_at = now(),
+        error_message = '', status_reason = '', progress = 0, completed_at = NULL, ext = ''
+    FROM picked p WHERE t.id = p.id
+    RETURNING p.slot, t.claim_order, {CLAIMED}
+), handed_out AS (
+    INSERT INTO task.queue_deltas (type, pending, processing)
+    SELECT {{kind}}, -count(*), count(*) FROM claimed HAVING count(*) > 0
+)"""
+
+
+def claiming(*, kind: str, count: str, mark: str, workers: str, everywhere: str) -> str:
+    """Return the parts of a statement that claim tasks; what is claimed is in `claimed`.
+
+    The arguments name parameters: the type, how many, the mark below which no fresh row is looked for, the
+    worker of each slot, whether to look behind the edge, too. The policy's count is left to the statement.
+    """
+    return _CLAIMING.format(kind=kind, count=count, mark=mark, workers=workers, everywhere=everywhere)
+
+
+_TAKEN = """
+taken AS (
+    UPDATE task.queue_policies q SET running = q.running + c.n
+    FROM (SELECT count(*) AS n FROM claimed HAVING count(*) > 0) c WHERE q.type = $1
+)
+"""
+
+# $1 type, $2 how many, $3 mark, $4 workers, $5 everywhere: see `claiming`.
+CLAIM = f"""
+WITH {claiming(kind="$1", count="$2", mark="$3", workers="$4", everywhere="$5")}, {_TAKEN}
+SELECT * FROM claimed
+"""
+
+# $1 types, $2 how many: how many of each type are among the first of all, by the one order.
+SHARES = f"""
+SELECT c.type, count(*) AS share FROM (
+    SELECT w.type FROM unnest($1::text[]) AS w(type) CROSS JOIN LATERAL (
+        (SELECT claim_order, id FROM task.tasks WHERE type = w.type AND {FRESH}
+         ORDER BY claim_order, id LIMIT $2::int8)
+        UNION ALL
+        (SELECT claim_order, id FROM task.tasks WHERE type = w.type AND {RETURNED}
+         ORDER BY claim_order, id LIMIT $2::int8)
+    ) o ORDER BY o.claim_order, o.id LIMIT $2::int8
+) c GROUP BY c.type
+"""
