@@ -16,6 +16,7 @@ from libs.common import migrate
 from libs.common.loops import Loop
 from libs.common.server import ContextServer, Mounted
 from libs.common.settings import CommonSettings
+from services.access import RULES
 from services.migrate import CONTEXTS
 
 S = TypeVar("S", bound=BaseModel)
@@ -52,7 +53,7 @@ class Composition:
         for name in CONTEXTS:
             listen, mounted = await _mount(name, self._common, self._data_dir)
             address = _FREE_PORT if self._ephemeral_ports else listen
-            server = ContextServer(name, address, mounted, transport=self._common.transport)
+            server = ContextServer(name, address, mounted, transport=self._common.transport, rules=RULES)
             self._servers.append(server)
             addresses[name] = await server.start()
             self._learn_address(name, addresses[name], configured=listen)

@@ -8,11 +8,13 @@ import grpc
 import structlog
 from grpc_reflection.v1alpha import reflection
 
+from libs.common.access import Access, Rules, TokenFile
 from libs.common.client import MAX_MESSAGE_BYTES, MAX_METADATA_BYTES
-from libs.common.credentials import server_credentials
+from libs.common.credentials import InsecureTransport, is_loopback, server_credentials
 from libs.common.deadline import DEFAULT_CAP_SECONDS
 from libs.common.health import SERVICE_NAME as HEALTH_NAME
-from libs.common.interceptors import context, deadline, errors, telemetry
+from libs.common.interceptors import access, context, deadline, errors, telemetry
+from libs.common.interceptors.call import Step
 from libs.common.interceptors.inflight import InFlight
 from libs.common.interceptors.pipeline import Pipeline
 from libs.common.interceptors.validate import RequestValidator
@@ -36,6 +38,11 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_metadata_size", MAX_METADATA_BYTES),
 )
 
+_UNGUARDED = (
+    "{address} is not a loopback address, and whoever reaches it may call everything: set "
+    "FRONTROW_TOKENS_FILE, or FRONTROW_INSECURE_PLAINTEXT=1 on a network you trust"
+)
+
 _DRAIN_SECONDS = 10.0
 """How long handlers may take to leave once cancelled, before what they use is closed all the same."""
 
@@ -50,7 +57,8 @@ class AddressInUse(OSError):
 class ContextServer:
     """Serve one context. `name` is the last part of its ErrorInfo domain, `frontrow.<name>`.
 
-    `cap_seconds` limits unary calls whose client set no deadline, long polls excepted.
+    `rules` say who may call what, once `transport` names a file of tokens; without it everybody may call
+    everything. `cap_seconds` limits unary calls whose client set no deadline, long polls excepted.
     """
 
     def __init__(
@@ -60,6 +68,7 @@ class ContextServer:
         mounted: Mounted,
         *,
         transport: TransportSettings | None = None,
+        rules: Rules | None = None,
         max_concurrent_rpcs: int | None = None,
         telemetry: Telemetry | None = None,
         cap_seconds: float = DEFAULT_CAP_SECONDS,
@@ -67,6 +76,8 @@ class ContextServer:
         self.name = name
         self.bound = ""
         """The address with its real port, from the start on."""
+        self.bound_for_processes = ""
+        """The address that demands a certificate, where there is one beside `bound`."""
         self.health = mounted.health
         self._address = address
         self._mounted = mounted
@@ -74,6 +85,7 @@ class ContextServer:
         # Calls that wait must never take the place of those that work: beats, ends of runs.
         most = max_concurrent_rpcs or self._transport.max_concurrent_rpcs
         self._max_concurrent_rpcs = most + mounted.room_for_waits
+        self._rules = rules or Rules({})
         self._telemetry = telemetry or Telemetry()
         self._cap_seconds = cap_seconds
         self.in_flight = InFlight()
@@ -140,6 +152,7 @@ class ContextServer:
             telemetry.observing(self._telemetry),
             context.identified,
             errors.mapping(f"frontrow.{self.name}"),
+            *self._admission(),
             deadline.limiting(self._mounted.long_polls, cap_seconds=self._cap_seconds),
         ]
         server = grpc.aio.server(
@@ -153,17 +166,34 @@ class ContextServer:
         reflection.enable_server_reflection(names, server)
         return server
 
+    def _admission(self) -> list[Step]:
+        """Return the step that asks who calls; none where everybody may call everything."""
+        transport = self._transport
+        if transport.tokens_file is None:
+            if not is_loopback(self._address) and not transport.insecure_plaintext:
+                raise InsecureTransport(_UNGUARDED.format(address=self._address))
+            return []
+        guard = Access(self._rules, TokenFile(transport.tokens_file))
+        return [access.authorised(guard, certified=transport.tls_client_ca is not None)]
+
     def _bind(self, server: grpc.aio.Server) -> str:
-        credentials = server_credentials(self._address, self._transport)
+        transport = self._transport
+        if transport.process_listen:
+            self.bound_for_processes = self._listen(server, transport.process_listen, certified=True)
+            return self._listen(server, self._address, certified=False)
+        return self._listen(server, self._address, certified=transport.tls_client_ca is not None)
+
+    def _listen(self, server: grpc.aio.Server, address: str, *, certified: bool) -> str:
+        credentials = server_credentials(address, self._transport, certified=certified)
         try:
             if credentials is None:
-                port = server.add_insecure_port(self._address)
+                port = server.add_insecure_port(address)
             else:
-                port = server.add_secure_port(self._address, credentials)
+                port = server.add_secure_port(address, credentials)
         except RuntimeError as error:
             raise AddressInUse(
-                f"can't listen on {self._address}: another process has the port, "
+                f"can't listen on {address}: another process has the port, "
                 "or the address isn't this machine's"
             ) from error
-        host, colon, _ = self._address.rpartition(":")
-        return self._address if self._address.startswith("unix:") else f"{host}{colon}{port}"
+        host, colon, _ = address.rpartition(":")
+        return address if address.startswith("unix:") else f"{host}{colon}{port}"

@@ -12,6 +12,7 @@ from pathlib import Path
 import grpc
 import structlog
 
+from libs.common.bearer import BearerToken
 from libs.common.settings import TransportSettings
 
 log = structlog.get_logger(__name__)
@@ -41,15 +42,19 @@ def is_loopback(target: str) -> bool:
         return False
 
 
-def server_credentials(address: str, transport: TransportSettings) -> grpc.ServerCredentials | None:
+def server_credentials(
+    address: str, transport: TransportSettings, *, certified: bool = False
+) -> grpc.ServerCredentials | None:
     """Return what a server at `address` listens with, None for permitted plaintext.
+
+    `certified` demands a certificate of `tls_client_ca` from every client. New certificates in the files are
+    shown from the next connection on.
 
     Raises:
         InsecureTransport: the address is no loopback one and nothing permits plaintext.
     """
-    if transport.tls_cert is not None and transport.tls_key is not None:
-        pair = (transport.tls_key.read_bytes(), transport.tls_cert.read_bytes())
-        return grpc.ssl_server_credentials([pair])
+    if transport.tls_cert is not None:
+        return _dynamic_credentials(transport, certified=certified)
     if is_loopback(address):
         return grpc.local_server_credentials(_connect_type(address))
     _permit_plaintext(address, transport)
@@ -59,16 +64,64 @@ def server_credentials(address: str, transport: TransportSettings) -> grpc.Serve
 def channel_credentials(target: str, transport: TransportSettings) -> grpc.ChannelCredentials | None:
     """Return what a client calls `target` with, None for permitted plaintext.
 
-    Beyond loopback TLS is the default (with the system's roots unless `tls_ca` names others).
+    Beyond loopback TLS is the default (with the system's roots unless `tls_ca` names others). The process's
+    certificate is shown and its token is sent where it has them; over plaintext no token is ever sent.
     """
+    secured = _secured(target, transport)
+    if secured is None or transport.token_file is None:
+        return secured
+    token = grpc.metadata_call_credentials(BearerToken(transport.token_file), name="token")
+    return grpc.composite_channel_credentials(secured, token)
+
+
+def _secured(target: str, transport: TransportSettings) -> grpc.ChannelCredentials | None:
     if transport.tls_ca is not None:
-        return grpc.ssl_channel_credentials(_read(transport.tls_ca))
+        return grpc.ssl_channel_credentials(
+            transport.tls_ca.read_bytes(), _read(transport.tls_key), _read(transport.tls_cert)
+        )
     if is_loopback(target):
         return grpc.local_channel_credentials(_connect_type(target))
     if transport.insecure_plaintext:
         _permit_plaintext(target, transport)
         return None
-    return grpc.ssl_channel_credentials()
+    return grpc.ssl_channel_credentials(None, _read(transport.tls_key), _read(transport.tls_cert))
+
+
+def _dynamic_credentials(transport: TransportSettings, *, certified: bool) -> grpc.ServerCredentials:
+    """Return TLS that looks at its files at each handshake."""
+    pair = _Pair(transport)
+    return grpc.dynamic_ssl_server_credentials(
+        pair.shown, pair.current, require_client_authentication=certified
+    )
+
+
+class _Pair:
+    """A server's key and chain as they are in their files."""
+
+    def __init__(self, transport: TransportSettings) -> None:
+        self._files = (transport.tls_key, transport.tls_cert, transport.tls_client_ca)
+        self._version = self._stamp()
+        self.shown = self._configuration()
+
+    def current(self) -> grpc.ServerCertificateConfiguration:
+        """Return what to show from now on; gRPC calls it at each handshake, from threads of its own."""
+        try:
+            version = self._stamp()
+            if version != self._version:
+                self.shown, self._version = self._configuration(), version
+                log.info("transport.certificate_read")
+        except OSError as error:  # a file that is just being replaced: the old pair is good for one more
+            log.warning("transport.certificate_unreadable", error=str(error))
+        return self.shown
+
+    def _configuration(self) -> grpc.ServerCertificateConfiguration:
+        key, chain, roots = map(_read, self._files)
+        if key is None or chain is None:
+            raise ValueError("TLS needs a key and a certificate")
+        return grpc.ssl_server_certificate_configuration([(key, chain)], roots)
+
+    def _stamp(self) -> tuple[int, ...]:
+        return tuple(path.stat().st_mtime_ns for path in self._files if path is not None)
 
 
 def _connect_type(address: str) -> grpc.LocalConnectionType:
@@ -82,5 +135,5 @@ def _permit_plaintext(address: str, transport: TransportSettings) -> None:
     log.warning("transport.plaintext", address=address, advice=advice)
 
 
-def _read(path: Path) -> bytes:
-    return path.read_bytes()
+def _read(path: Path | None) -> bytes | None:
+    return None if path is None else path.read_bytes()

@@ -11,7 +11,8 @@ from contextlib import AsyncExitStack
 import structlog
 from pydantic import ValidationError
 
-from libs.common import telemetry
+from libs.common import garbage, telemetry
+from libs.common.access import Rules
 from libs.common.context_server import AddressInUse, ContextServer
 from libs.common.mounted import Mounted, Stopping
 from libs.common.settings import TelemetrySettings, TransportSettings
@@ -25,14 +26,14 @@ log = structlog.get_logger(__name__)
 Mount = Callable[[], Awaitable[tuple[str, Mounted]]]
 
 
-def run(name: str, mount: Mount) -> int:
+def run(name: str, mount: Mount, rules: Rules) -> int:
     """Serve what `mount` returns (address, Mounted) until SIGTERM or SIGINT; return the exit status.
 
     The first signal stops gracefully, a second one ends the process at once.
     """
     try:
         telemetry.configure(TelemetrySettings(), f"frontrow-{name}")
-        asyncio.run(_serve(name, mount))
+        asyncio.run(_serve(name, mount, rules))
     except ValidationError as error:
         sys.stderr.write(f"{name}: settings are wrong:\n{explain(error)}\n")
         return 2
@@ -45,12 +46,13 @@ def run(name: str, mount: Mount) -> int:
     return 0
 
 
-async def _serve(name: str, mount: Mount) -> None:
+async def _serve(name: str, mount: Mount, rules: Rules) -> None:
     signals = StopSignals()
     async with AsyncExitStack() as stack:
         with contextlib.suppress(StopAsked):
             address, mounted = await signals.unless_asked(mount())
-            server = ContextServer(name, address, mounted, transport=TransportSettings())
+            server = ContextServer(name, address, mounted, transport=TransportSettings(), rules=rules)
             stack.push_async_callback(server.stop)
             await signals.unless_asked(server.start())
+            garbage.spare_what_is_there()
             await signals.wait()

@@ -43,6 +43,20 @@ class TransportSettings(BaseSettings):
     tls_cert: Path | None = Field(default=None, description="PEM chain a server shows")
     tls_key: Path | None = Field(default=None, description="PEM key of tls_cert")
     tls_ca: Path | None = Field(default=None, description="PEM roots a client trusts; none = the system's")
+    tls_client_ca: Path | None = Field(
+        default=None,
+        description="PEM roots of the certificates that processes show; none = they need none",
+    )
+    tokens_file: Path | None = Field(
+        default=None,
+        description="the tokens a server takes, with roles; none = all may call everything",
+    )
+    process_listen: str = Field(
+        default="",
+        description="host:port beside the listen address, for processes with a certificate; empty: with "
+        "tls_client_ca the one address demands it",
+    )
+    token_file: Path | None = Field(default=None, description="the one token this process calls others with")
     insecure_plaintext: bool = Field(default=False, description="allow plaintext beyond loopback, loudly")
     max_concurrent_rpcs: int = Field(
         default=1000, ge=1, description="calls one server runs at once, streams included"
@@ -57,6 +71,10 @@ class TransportSettings(BaseSettings):
     def _want_both_halves(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ValueError("FRONTROW_TLS_CERT and FRONTROW_TLS_KEY belong together: set both or neither")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ValueError("FRONTROW_TLS_CLIENT_CA needs FRONTROW_TLS_CERT and FRONTROW_TLS_KEY")
+        if self.process_listen and self.tls_client_ca is None:
+            raise ValueError("FRONTROW_PROCESS_LISTEN needs FRONTROW_TLS_CLIENT_CA")
         return self
 
 

@@ -6,6 +6,7 @@ import sys
 
 from libs.common.server import Mounted, run
 from libs.common.settings import CommonSettings
+from services.access import RULES
 from services.ingest.mount import mount
 from services.ingest.settings import IngestSettings
 
@@ -16,4 +17,4 @@ async def _mount() -> tuple[str, Mounted]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("ingest", _mount))
+    sys.exit(run("ingest", _mount, RULES))

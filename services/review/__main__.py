@@ -5,6 +5,7 @@ import sys
 from libs.common import migrate
 from libs.common.server import Mounted, run
 from libs.common.settings import CommonSettings
+from services.access import RULES
 from services.review.mount import mount
 from services.review.settings import ReviewSettings
 
@@ -16,4 +17,4 @@ async def _mount() -> tuple[str, Mounted]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("review", _mount))
+    sys.exit(run("review", _mount, RULES))

@@ -8,6 +8,7 @@ from libs.common import migrate
 from libs.common.mounted import Mounted
 from libs.common.server import run
 from libs.common.settings import CommonSettings
+from services.access import RULES
 from services.task.mount import mount
 from services.task.settings import TaskSettings
 
@@ -19,4 +20,4 @@ async def _mount() -> tuple[str, Mounted]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("task", _mount))
+    sys.exit(run("task", _mount, RULES))

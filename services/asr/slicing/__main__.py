@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from libs.common.health import Health
 from libs.common.server import Mounted, run
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from services.access import RULES
 from services.asr.slicing.mount import build_worker
 from services.asr.slicing.settings import SlicingWorkerSettings
 
@@ -29,4 +30,4 @@ async def _mount() -> tuple[str, Mounted]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("asr-slicing", _mount))
+    sys.exit(run("asr-slicing", _mount, RULES))

@@ -6,8 +6,9 @@ import grpc.aio
 
 from libs.common.health import Health
 from libs.common.server import Mounted, run
-from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
-from services.asr.worker.mount import WorkerCommon, build_worker
+from libs.common.surroundings import WorkerSurroundings
+from services.access import RULES
+from services.asr.worker.mount import build_worker
 from services.asr.worker.settings import AsrWorkerSettings
 
 
@@ -21,13 +22,12 @@ async def _close() -> None:
 
 async def _mount() -> tuple[str, Mounted]:
     settings = AsrWorkerSettings()
-    common = WorkerCommon(TransportSettings(), PeerSettings(), StoreSettings())
     health = Health()
-    worker = build_worker(settings, common, on_serving=health.set_serving)
+    worker = build_worker(settings, WorkerSurroundings.from_environment(), on_serving=health.set_serving)
     return settings.listen, Mounted(
         register=_register, service_names=(), loops=[worker], close=_close, health=health
     )
 
 
 if __name__ == "__main__":
-    sys.exit(run("asr-worker", _mount))
+    sys.exit(run("asr-worker", _mount, RULES))

@@ -9,6 +9,7 @@ import grpc.aio
 from libs.common.health import Health
 from libs.common.server import Mounted, run
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from services.access import RULES
 from services.ingest.worker.mount import WorkerCommon, build_worker
 from services.ingest.worker.settings import IngestWorkerSettings
 
@@ -32,4 +33,4 @@ async def _mount() -> tuple[str, Mounted]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("ingest-worker", _mount))
+    sys.exit(run("ingest-worker", _mount, RULES))

@@ -244,15 +244,17 @@ def test_an_id_in_a_showing_group_is_shown_and_a_typo_is_a_typo() -> None:
 
 def test_a_cure_is_found_by_reason_or_by_context_and_reason() -> None:
     assert "frontrow spiders list" in cure("ingest", "KEY_NOT_FOUND")
-    assert cure("review", "KEY_NOT_FOUND") == ""
+    assert "frontrow keys list" in cure("review", "KEY_NOT_FOUND")
+    assert cure("review", "MERGE_CYCLE") == ""
     assert cure("task", "") == ""
     assert all("\n" not in line for line in CURES.values())
 
 
 def test_every_cure_is_for_a_reason_that_a_server_gives() -> None:
     given: set[str] = set()
-    for context in ("task", "ingest", "review", "asr"):
-        errors = vars(importlib.import_module(f"services.{context}.errors")).values()
+    modules = {context: f"services.{context}.errors" for context in ("task", "ingest", "review", "asr")}
+    for context, module in {**modules, "common": "libs.common.errors"}.items():
+        errors = vars(importlib.import_module(module)).values()
         kinds = [kind for kind in errors if isinstance(kind, type) and issubclass(kind, DomainError)]
         given |= {
             name

@@ -5,6 +5,7 @@ It prints what happens, one line each; the first is the address.
 
 import sys
 
+from libs.common.access import Rules
 from libs.common.server import Mounted, Stopping, run
 from tests.wire.common.probe import Probe, Response
 
@@ -36,4 +37,4 @@ async def mount() -> tuple[str, Mounted]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("probe", mount))
+    sys.exit(run("probe", mount, Rules({})))

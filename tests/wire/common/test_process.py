@@ -82,4 +82,4 @@ async def test_wrong_settings_end_the_process_with_the_name_of_what_is_wrong(mon
     )
     log = (await asyncio.wait_for(started.stderr.read(), 30)).decode()
     assert await started.wait() == 2
-    assert "max_concurrent_rpcs" in log
+    assert "FRONTROW_MAX_CONCURRENT_RPCS" in log

@@ -1,15 +1,10 @@
 """Which addresses may be served and called without TLS, and that TLS works where it is configured."""
 
 import asyncio
-import datetime
-import ipaddress
 
 import grpc
 import pytest
 import structlog
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from frontrow.worker import Dial
 
 from libs.common import health_probe
@@ -17,6 +12,7 @@ from libs.common.client import connect
 from libs.common.credentials import InsecureTransport, is_loopback
 from libs.common.dial import dial
 from libs.common.settings import TransportSettings
+from tests.wire.common.authority import Authority
 from tests.wire.common.probe import Probe, Request, Response, failure, stub_on
 
 
@@ -60,13 +56,14 @@ async def test_permitted_plaintext_works_and_is_loud():
 
 
 async def test_half_of_a_key_pair_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="tls_key"):
+    with pytest.raises(ValueError, match="FRONTROW_TLS_KEY"):
         TransportSettings(tls_cert=tmp_path / "a.pem")
 
 
 async def test_tls_is_used_where_it_is_configured(tmp_path, monkeypatch):
-    certificate, key = _certificate(tmp_path)
-    transport = TransportSettings(tls_cert=certificate, tls_key=key, tls_ca=certificate)
+    ca = Authority(tmp_path)
+    certificate, key = ca.issue("server")
+    transport = TransportSettings(tls_cert=certificate, tls_key=key, tls_ca=ca.roots)
     server = Probe().server("127.0.0.1:0", transport=transport)
     address = await server.start()
     channel = connect(address, transport=transport)
@@ -76,7 +73,7 @@ async def test_tls_is_used_where_it_is_configured(tmp_path, monkeypatch):
     async with dial(address, transport).aio() as a_workers:
         assert (await stub_on(a_workers).Ask(Request(text="x"), timeout=5)).text == "x"
     assert await asyncio.to_thread(health_probe.main, address) == 1
-    monkeypatch.setenv("FRONTROW_TLS_CA", str(certificate))
+    monkeypatch.setenv("FRONTROW_TLS_CA", str(ca.roots))
     assert await asyncio.to_thread(health_probe.main, address) == 0
     await channel.close()
     await server.stop(grace_seconds=0)
@@ -111,32 +108,3 @@ async def test_call_credentials_travel_over_loopback():
     async with Probe(ask=ask).serving() as stub:
         await stub.Ask(Request(), timeout=5, credentials=grpc.access_token_call_credentials("t0ken"))
     assert seen == ["Bearer t0ken"]
-
-
-def _certificate(folder):
-    """Write a self-signed certificate for 127.0.0.1 and its key; return their paths."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "frontrow test")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-    )
-    certificate_path, key_path = folder / "cert.pem", folder / "key.pem"
-    certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    key_path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
-    return certificate_path, key_path

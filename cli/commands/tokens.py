@@ -1,0 +1,142 @@
+"""`frontrow tokens`: who may call servers that others can reach; the file that FRONTROW_TOKENS_FILE names."""
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+
+from cli.output import console, json_option, print_json, print_table
+from libs.common.access import Principal, read_tokens
+from services.access import ROLES
+
+_TOKEN_BYTES = 32
+
+_file_option = click.option(
+    "--file",
+    "path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="FRONTROW_TOKENS_FILE",
+    required=True,
+    help="The servers' file of tokens (or FRONTROW_TOKENS_FILE). They read it again when it changes.",
+)
+
+
+@click.group()
+def tokens() -> None:
+    """Give tokens to people and processes, list them, take them away. Needs no running server.
+
+    The file holds hashes: who reads it can't call anything with it. To replace a token, add the new one,
+    bring it to its owner, then remove the old one.
+
+    \b
+    Examples:
+      frontrow tokens add ann --role editor --days 90
+      frontrow tokens add asr-worker --role worker > asr-worker.token
+      frontrow tokens list
+      frontrow tokens remove 3f2a9c1b
+    """
+
+
+@tokens.command()
+@click.argument("subject")
+@click.option("--role", "roles", type=click.Choice(ROLES), multiple=True, required=True, help="Repeatable.")
+@click.option("--days", type=click.IntRange(1, 3650), help="Valid for so long; without it until removed.")
+@_file_option
+def add(subject: str, roles: tuple[str, ...], days: int | None, path: Path) -> None:
+    """Make a token and print it, this once.
+
+    \b
+    Example:
+      frontrow tokens add ann --role editor --role ops --days 90 --file tokens.toml
+    """
+    if not subject.isprintable():
+        raise click.UsageError("SUBJECT must have no control characters")
+    token = f"ft_{secrets.token_urlsafe(_TOKEN_BYTES)}"
+    expires = None if days is None else datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    try:
+        made = Principal(subject=subject, roles=frozenset(roles), sha256=digest, expires=expires)
+    except ValueError as error:
+        raise click.UsageError("SUBJECT is a name of 1 to 200 characters") from error
+    _change(path, lambda known: [*known, made])
+    click.echo(token)
+    console.print(f"{subject} has it from now on: {path}", style="dim", highlight=False)
+
+
+@tokens.command("list")
+@_file_option
+@json_option
+def list_tokens(path: Path, as_json: bool) -> None:
+    """List who has tokens.
+
+    \b
+    Example:
+      frontrow tokens list --file tokens.toml
+    """
+    known = _known(path)
+    if as_json:
+        print_json([{"id": _id(one), **one.model_dump(mode="json", exclude={"sha256"})} for one in known])
+        return
+    rows = [(_id(one), one.subject, ", ".join(sorted(one.roles)), one.expires or "") for one in known]
+    print_table(["id", "subject", "roles", "valid until (UTC)"], rows, empty="Nobody has a token.")
+
+
+@tokens.command()
+@click.argument("token_id", metavar="ID")
+@_file_option
+def remove(token_id: str, path: Path) -> None:
+    """Take a token away; servers refuse it within a second or two.
+
+    \b
+    Example:
+      frontrow tokens remove 3f2a9c1b --file tokens.toml
+    """
+    found = [one for one in _known(path) if _id(one) == token_id]
+    if not found:
+        raise click.ClickException(f"no token {token_id}: `frontrow tokens list` shows the ids")
+    _change(path, lambda known: [one for one in known if _id(one) != token_id])
+    console.print(f"{found[0].subject}'s token {token_id} is gone", markup=False, highlight=False)
+
+
+def _id(principal: Principal) -> str:
+    """Return the first characters of the hash: enough to tell tokens apart."""
+    return principal.sha256[:8]
+
+
+def _known(path: Path) -> tuple[Principal, ...]:
+    try:
+        return read_tokens(path) if path.exists() else ()
+    except (OSError, ValueError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _change(path: Path, change: Callable[[Sequence[Principal]], Sequence[Principal]]) -> None:
+    """Write the file anew, whole or not at all, for its owner alone."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.touch(mode=0o600)
+        draft.write_text("\n".join(map(_entry, change(_known(path)))), encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise click.ClickException(f"{path} can't be written: {error.strerror}") from error
+
+
+def _entry(principal: Principal) -> str:
+    """Return a token's part of the file."""
+    roles = ", ".join(f'"{role}"' for role in sorted(principal.roles))
+    lines = ["[[tokens]]", f"subject = {_quoted(principal.subject)}", f"roles = [{roles}]"]
+    lines.append(f'sha256 = "{principal.sha256}"')
+    if principal.expires is not None:
+        lines.append(f"expires = {principal.expires.isoformat()}")
+    return "\n".join([*lines, ""])
+
+
+def _quoted(text: str) -> str:
+    """Return a TOML string; JSON's are that, control characters aside."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,54 @@
+"""The file of tokens that the command line writes is the one that servers read."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import main
+from libs.common.access import TokenFile
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tokens.toml"
+
+
+def _run(path: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["tokens", arguments[0], "--file", str(path), *arguments[1:]])
+
+
+@pytest.mark.parametrize("subject", ["ann", 'a "quoted" \\ name', "编辑 😀", "-dash"])
+def test_a_token_that_was_added_is_good_at_the_server_and_nowhere_in_the_file(
+    path: Path, subject: str
+) -> None:
+    made = _run(path, "add", "--role", "editor", "--role", "ops", "--days", "3", "--", subject)
+    assert made.exit_code == 0, made.output
+    token = made.stdout.strip().splitlines()[0]
+    principal = TokenFile(path).find(token)
+    assert principal is not None
+    assert (principal.subject, principal.roles) == (subject, {"editor", "ops"})
+    assert token not in path.read_text()
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_tokens_are_listed_without_their_hashes_and_taken_away_one_at_a_time(path: Path) -> None:
+    first, second = (_run(path, "add", "ann", "--role", "editor").stdout.split()[0] for _ in range(2))
+    listed = json.loads(_run(path, "list", "--json").stdout)
+    assert [(one["subject"], one["roles"], one["expires"]) for one in listed] == [
+        ("ann", ["editor"], None)
+    ] * 2
+    assert all("sha256" not in one for one in listed)
+    assert _run(path, "remove", listed[0]["id"]).exit_code == 0
+    left = TokenFile(path)
+    assert left.find(first) is None
+    assert left.find(second) is not None
+
+
+def test_what_is_wrong_is_told(path: Path) -> None:
+    assert "no token abc" in _run(path, "remove", "abc").output
+    assert "control characters" in _run(path, "add", "a\nb", "--role", "editor").output
+    assert "editor" in _run(path, "add", "ann", "--role", "king").output
+    path.write_text("[[tokens]]\nsubject = 3\n")
+    assert "tokens.0.subject" in _run(path, "list").output

@@ -1,0 +1,211 @@
+"""Who gets in: tokens, their roles, certificates of processes, and changes of both without a restart."""
+
+import hashlib
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import grpc
+import pytest
+
+from libs.common.access import ANYONE, Rules, TokenFile
+from libs.common.client import connect, error_info, reason_of
+from libs.common.credentials import InsecureTransport
+from libs.common.interceptors.context import current_actor
+from libs.common.settings import TransportSettings
+from libs.common.testing import eventually
+from tests.wire.common.authority import Authority
+from tests.wire.common.probe import ASK, SERVICE, WATCH, Part, Probe, Request, Response, failure, stub_on
+
+RULES = Rules(
+    {ASK: frozenset({"editor", "worker"}), WATCH: ANYONE, f"/{SERVICE}/Upload": frozenset()},
+    processes=frozenset({"worker"}),
+)
+
+
+def _tokens(folder: Path, **roles: str) -> Path:
+    """Write a file in which each role's token is its name."""
+    path = folder / "tokens.toml"
+    path.write_text("\n".join(_entry(subject, role) for subject, role in roles.items()))
+    return path
+
+
+def _entry(subject: str, role: str, *more: str) -> str:
+    digest = hashlib.sha256(f"token-of-{subject}".encode()).hexdigest()
+    return "\n".join(
+        ["[[tokens]]", f'subject = "{subject}"', f'roles = ["{role}"]', f'sha256 = "{digest}"', *more]
+    )
+
+
+async def _who(_request, _context):
+    return Response(text=current_actor())
+
+
+async def _parts(_request, _context):
+    yield Part()
+
+
+@asynccontextmanager
+async def _guarded(folder: Path, **settings):
+    transport = TransportSettings(tokens_file=folder / "tokens.toml", **settings)
+    async with Probe(ask=_who, watch=_parts).serving(transport=transport, rules=RULES) as stub:
+        yield stub
+
+
+@asynccontextmanager
+async def _as(stub, folder: Path, subject: str, *, actor: str = "", address: str = "", **settings):
+    """Give a stub of somebody who has a token."""
+    mine = folder / f"{subject}.token"
+    mine.write_text(f"token-of-{subject}\n")
+    transport = TransportSettings(token_file=mine, **settings)
+    channel = connect(address or stub.address, transport=transport, actor=actor)
+    try:
+        yield stub_on(channel)
+    finally:
+        await channel.close()
+
+
+async def test_without_a_token_only_what_is_open_to_anyone_can_be_called(tmp_path):
+    _tokens(tmp_path, ann="editor")
+    async with _guarded(tmp_path) as stub:
+        refused = await failure(stub.Ask(Request(), timeout=5))
+        assert (refused.code(), reason_of(refused)) == (grpc.StatusCode.UNAUTHENTICATED, "TOKEN_MISSING")
+        assert len([part async for part in stub.Watch(Request(), timeout=5)]) == 1
+
+
+@pytest.mark.parametrize("value", ["Bearer nonsense", "Bearer ", "Basic dG9rZW4=", "token-of-ann", ""])
+async def test_what_is_no_known_token_is_refused_and_never_repeated(tmp_path, value):
+    _tokens(tmp_path, ann="editor")
+    async with _guarded(tmp_path) as stub:
+        refused = await failure(stub.Ask(Request(), timeout=5, metadata=(("authorization", value),)))
+        assert refused.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert reason_of(refused) in {"TOKEN_MISSING", "TOKEN_UNKNOWN"}
+        assert "nonsense" not in str(refused)
+
+
+async def test_a_role_that_a_method_does_not_name_may_not_call_it(tmp_path):
+    _tokens(tmp_path, ann="editor", sue="spider", root="admin")
+    async with _guarded(tmp_path) as stub:
+        async with _as(stub, tmp_path, "sue") as sue:
+            refused = await failure(sue.Ask(Request(), timeout=5))
+            assert (refused.code(), reason_of(refused)) == (grpc.StatusCode.PERMISSION_DENIED, "ROLE_MISSING")
+            assert error_info(refused).metadata["roles"] == "admin, editor, worker"
+        async with _as(stub, tmp_path, "root") as root:
+            assert (await root.Ask(Request(), timeout=5)).text == "root"
+
+
+async def test_what_the_table_does_not_name_only_an_admin_may_call(tmp_path):
+    _tokens(tmp_path, ann="editor", root="admin")
+    async with _guarded(tmp_path) as stub, _as(stub, tmp_path, "ann") as ann:
+        for method in ("Upload", "Chat"):
+            call = getattr(ann, method)(timeout=5)
+            await call.done_writing()
+            assert await call.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_a_person_acts_as_the_tokens_subject_and_a_process_for_whom_it_names(tmp_path):
+    _tokens(tmp_path, ann="editor", loader="worker")
+    async with _guarded(tmp_path) as stub:
+        async with _as(stub, tmp_path, "ann", actor="somebody else") as ann:
+            assert (await ann.Ask(Request(), timeout=5)).text == "ann"
+        async with _as(stub, tmp_path, "loader", actor="ann") as loader:
+            assert (await loader.Ask(Request(), timeout=5)).text == "ann"
+        async with _as(stub, tmp_path, "loader") as loader:
+            assert (await loader.Ask(Request(), timeout=5)).text == "loader"
+
+
+async def test_tokens_are_added_and_withdrawn_without_a_restart_of_server_or_client(tmp_path):
+    _tokens(tmp_path, ann="editor")
+    async with _guarded(tmp_path) as stub, _as(stub, tmp_path, "ann") as ann:
+        assert (await ann.Ask(Request(), timeout=5)).text == "ann"
+        _tokens(tmp_path, anna="editor")
+        await eventually(lambda: _code(ann, grpc.StatusCode.UNAUTHENTICATED))
+        (tmp_path / "ann.token").write_text("token-of-anna\n")
+        await eventually(lambda: _code(ann, grpc.StatusCode.OK))
+
+
+async def test_a_broken_file_of_tokens_changes_nothing(tmp_path):
+    path = _tokens(tmp_path, ann="editor")
+    tokens = TokenFile(path)
+    path.write_text("[[tokens]]\nsubject = ")
+    assert await eventually(lambda: tokens.find("token-of-ann"))
+    path.unlink()
+    assert tokens.find("token-of-ann") is not None
+
+
+def test_a_token_whose_time_is_over_is_unknown(tmp_path):
+    path = tmp_path / "tokens.toml"
+    past, future = "expires = 2020-01-01T00:00:00Z", "expires = 2999-01-01T00:00:00Z"
+    path.write_text(_entry("old", "editor", past) + "\n" + _entry("new", "editor", future))
+    tokens = TokenFile(path)
+    assert tokens.find("token-of-old") is None
+    assert tokens.find("token-of-new").subject == "new"
+
+
+@pytest.mark.parametrize("wrong", ['sha256 = "abc"', 'token = "secret-token"', "roles = []"])
+def test_a_wrong_file_of_tokens_is_told_without_what_it_holds(tmp_path, wrong):
+    path = tmp_path / "tokens.toml"
+    path.write_text(f'[[tokens]]\nsubject = "ann"\n{wrong}\n')
+    with pytest.raises(ValueError, match=r"tokens\.0") as told:
+        TokenFile(path)
+    assert "secret-token" not in str(told.value)
+
+
+async def test_a_server_that_others_can_reach_does_not_start_without_tokens(tmp_path):
+    certificate, key = Authority(tmp_path).issue("server")
+    server = Probe().server("0.0.0.0:0", transport=TransportSettings(tls_cert=certificate, tls_key=key))
+    with pytest.raises(InsecureTransport, match="FRONTROW_TOKENS_FILE"):
+        await server.start()
+
+
+async def test_a_process_needs_its_certificate_and_people_do_not(tmp_path):
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("server")
+    _tokens(tmp_path, ann="editor", loader="worker")
+    settings = {"tls_cert": certificate, "tls_key": key, "tls_client_ca": authority.roots}
+    async with _guarded(tmp_path, **settings, process_listen="127.0.0.1:0") as stub:
+        inside = stub.server.bound_for_processes
+        mine = dict(zip(("tls_cert", "tls_key"), authority.issue("loader"), strict=True))
+        trusting = {"tls_ca": authority.roots}
+        async with _as(stub, tmp_path, "ann", **trusting) as ann:
+            assert (await ann.Ask(Request(), timeout=5)).text == "ann"
+        async with _as(stub, tmp_path, "loader", **trusting) as loader:
+            assert reason_of(await failure(loader.Ask(Request(), timeout=5))) == "CERTIFICATE_MISSING"
+        async with _as(stub, tmp_path, "loader", address=inside, **trusting) as loader:
+            assert (await failure(loader.Ask(Request(), timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
+        async with _as(stub, tmp_path, "loader", address=inside, **trusting, **mine) as loader:
+            assert (await loader.Ask(Request(), timeout=5)).text == "loader"
+
+
+async def test_a_new_certificate_is_shown_from_the_next_connection_on(tmp_path):
+    old, new = Authority(_made(tmp_path / "old")), Authority(_made(tmp_path / "new"))
+    certificate, key = old.issue("server")
+    transport = TransportSettings(tls_cert=certificate, tls_key=key)
+    async with Probe().serving(transport=transport) as stub:
+        assert await _reached(stub.address, old.roots)
+        assert not await _reached(stub.address, new.roots)
+        for written, place in zip(new.issue("server"), (certificate, key), strict=True):
+            written.replace(place)
+        assert await _reached(stub.address, new.roots)
+        assert not await _reached(stub.address, old.roots)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+async def _reached(address: str, roots: Path) -> bool:
+    channel = connect(address, transport=TransportSettings(tls_ca=roots))
+    try:
+        return await _code(stub_on(channel), grpc.StatusCode.OK)
+    finally:
+        await channel.close()
+
+
+async def _code(stub, wanted: grpc.StatusCode) -> bool:
+    call = stub.Ask(Request(), timeout=5)
+    try:
+        await call
+    except grpc.aio.AioRpcError as error:
+        return error.code() is wanted
+    return wanted is grpc.StatusCode.OK
