@@ -32,8 +32,8 @@ class Metrics(metrics_service_pb2_grpc.MetricsServiceServicer):
 async def main() -> None:
     """Serve on the address of the command line until SIGTERM."""
     server = grpc.aio.server()
-    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(Traces(), server)
-    metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(Metrics(), server)
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(Traces(), server)  # type: ignore[no-untyped-call]
+    metrics_service_pb2_grpc.add_MetricsServiceServicer_to_server(Metrics(), server)  # type: ignore[no-untyped-call]
     server.add_insecure_port(sys.argv[1])
     await server.start()
     asked = asyncio.Event()

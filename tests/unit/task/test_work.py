@@ -14,6 +14,7 @@ import pytest
 from libs.common.lane import Lane
 from services.task import flush
 from services.task.limits import TypeLimits
+from services.task.repository_claim import Claimed
 from services.task.repository_end import Backoff, Ending, EndResult
 from services.task.settings import TaskSettings
 from services.task.states import End
@@ -101,3 +102,45 @@ async def test_the_end_of_the_runner_itself_leaves_no_caller_waiting(
     async with asyncio.timeout(5):
         with pytest.raises(RuntimeError, match="without an answer"):
             await made.end([_ending()])
+
+
+async def test_what_a_first_look_claimed_is_handed_out_although_the_second_one_failed(
+    desk: Callable[..., WorkDesk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def claim_one(*_: object) -> list[Claimed]:
+        return [Claimed(0, cast(asyncpg.Record, {"id": uuid4(), "version": 1}))]
+
+    async def break_off(*_: object) -> list[Claimed]:
+        raise asyncpg.ConnectionDoesNotExistError("cut")
+
+    monkeypatch.setattr(flush, "first_look", claim_one)
+    monkeypatch.setattr(flush, "second_look", break_off)
+    made = desk()
+    first, second = (Waiter(name, ("t",), 1) for name in ("w1", "w2"))
+    async with asyncio.timeout(5):
+        served, refused = await asyncio.gather(
+            made.end_and_claim((), first), made.end_and_claim((), second), return_exceptions=True
+        )
+    assert not isinstance(served, BaseException)
+    assert len(served[1]) == 1
+    assert isinstance(refused, asyncpg.ConnectionDoesNotExistError)
+
+
+async def test_finishes_that_are_committed_are_answered_although_the_claim_after_them_failed(
+    desk: Callable[..., WorkDesk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def end_all(*given: Any) -> tuple[EndResult, list[Claimed]]:
+        return EndResult(["applied"] * len(given[1]), []), []
+
+    async def break_off(*_: object) -> list[Claimed]:
+        raise asyncpg.ConnectionDoesNotExistError("cut")
+
+    monkeypatch.setattr(flush, "end_and_claim", end_all)
+    monkeypatch.setattr(flush, "second_look", break_off)
+    made = desk()
+    async with asyncio.timeout(5):
+        answers, refused = await asyncio.gather(
+            made.end([_ending()]), made.end_and_claim((), Waiter("w", ("t",), 1)), return_exceptions=True
+        )
+    assert answers == ["applied"]
+    assert isinstance(refused, asyncpg.ConnectionDoesNotExistError)
