@@ -11,7 +11,7 @@ from typing import Any
 
 import scrapy
 from frontrow.client.scrapy import PictureItem, RunwayGallery
-from scrapy.http import Response
+from scrapy.http import Response, TextResponse
 
 SEASON = "/fashion-shows/fall-2026-ready-to-wear"
 
@@ -35,6 +35,7 @@ class RunwayShowSpider(scrapy.Spider):
 
     def parse(self, response: Response, **_: Any) -> Iterator[Any]:
         """Follow the list to its shows."""
+        assert isinstance(response, TextResponse)
         yield from response.follow_all(css=".season-shows a.navigation__link", callback=self.parse_show)
 
     def parse_show(self, response: Response) -> Iterator[RunwayGallery]:

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 PORT = 8765
 _HERE = Path(__file__).resolve().parent
@@ -24,7 +25,7 @@ def application(hits: Counter[str] | None = None) -> web.Application:
     """Return the site; `hits` counts the requests by path."""
 
     @web.middleware
-    async def counted(request: web.Request, handler: web.types.Handler) -> web.StreamResponse:
+    async def counted(request: web.Request, handler: Handler) -> web.StreamResponse:
         if hits is not None:
             hits[request.path] += 1
         return await handler(request)

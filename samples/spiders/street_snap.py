@@ -12,7 +12,7 @@ from typing import Any
 import scrapy
 from frontrow.client.scrapy import PictureItem, StreetSnapGallery
 from parsel import Selector
-from scrapy.http import Response
+from scrapy.http import Response, TextResponse
 
 CATEGORY = "/category/street-style/"
 
@@ -36,6 +36,7 @@ class StreetSnapSpider(scrapy.Spider):
 
     def parse(self, response: Response, **_: Any) -> Iterator[Any]:
         """Follow the category to its articles."""
+        assert isinstance(response, TextResponse)
         yield from response.follow_all(css="h2.entry-title a", callback=self.parse_article)
 
     def parse_article(self, response: Response) -> Iterator[StreetSnapGallery]:
