@@ -1,10 +1,11 @@
-"""Check the shape of the tree: no file too long, no forbidden name, no machine path or registry host.
+"""Check the shape of the tree: nothing too long, no vague name, no machine path or registry host.
 
 `python -m tools.shape` prints one line per finding and fails when there is any.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 300
+MAX_FUNCTION_LINES = 40
+MAX_POSITIONAL = 5
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "manager", "base", "misc"}
 GRPC_IMPORT = re.compile(r"^\s*(?:import|from) grpc\b", re.MULTILINE)
 GRPC_ROLES = re.compile(r"(servicer(_\w+)?|peers|mount|__main__)\.py$")
@@ -55,6 +58,39 @@ def findings(path: Path) -> Iterator[str]:
         yield f"{path}: imports grpc; calls belong in servicer*, peers and mount"
     if path.stem in VAGUE_NAMES:
         yield f"{path}: a vague name; name the file by its role"
+    if "migrations" not in path.parts:
+        yield from function_findings(path, text)
+
+
+def function_findings(path: Path, text: str) -> Iterator[str]:
+    """Yield what is wrong with the functions of one file: lines beside the docstring, positional parameters.
+
+    Tests take fixtures by name, and an override takes what its base takes.
+    """
+    for function in ast.walk(ast.parse(text)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        first = function.body[0]
+        docstring = first if ast.get_docstring(function, clean=False) is not None else None
+        lines = _lines(function) - (_lines(docstring) if docstring else 0)
+        if lines > MAX_FUNCTION_LINES:
+            yield f"{path}:{function.lineno}: {function.name} has {lines} lines, at most {MAX_FUNCTION_LINES}"
+        if function.name.startswith("test_") or (path.name, function.name) == (
+            "sampling.py",
+            "should_sample",
+        ):
+            continue
+        positional = [
+            given.arg
+            for given in (*function.args.posonlyargs, *function.args.args)
+            if given.arg not in ("self", "cls")
+        ]
+        if len(positional) > MAX_POSITIONAL:
+            yield f"{path}:{function.lineno}: {function.name} takes {len(positional)} by position, at most 5"
+
+
+def _lines(node: ast.stmt) -> int:
+    return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
 def main() -> int:
