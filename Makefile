@@ -71,9 +71,11 @@ pytest: $(VENV)/.dev ## Run the tests that ARGS names, without the checks
 	$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: soak
-soak: $(VENV)/.dev ## Prove the task queue at length, under faults (less of it: make soak ARGS="--share 0.02")
+soak: $(VENV)/.dev ## Prove each context at length, under faults (less of it: make soak ARGS="--share 0.02")
 	$(BIN)/python -m pytest tests/soak/task/test_machine.py -n 2 --dist load -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/task/test_limits.py tests/soak/task/test_storm.py -q $(ARGS)
+	$(BIN)/python -m pytest tests/soak/review/test_machine.py -n 2 --dist load -q $(ARGS)
+	$(BIN)/python -m pytest tests/soak/review/test_same_bytes.py -q $(ARGS)
 
 # --- checks --------------------------------------------------------------------------------------
 

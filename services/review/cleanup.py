@@ -214,11 +214,16 @@ class MediaCare:
         for row in rows[:limit]:
             damage = await self._damage(row)
             checked += 1
-            if damage is not None:
+            if damage is not None and await self._still_live(row.id):
                 found.append((row.key, damage))
             if time.monotonic() > until:
                 break
         return found, checked, rows[checked - 1].id if len(rows) > checked else None
+
+    async def _still_live(self, media_id: int) -> bool:
+        """Tell whether a row is live now: one that a clean-up removed meanwhile isn't damaged."""
+        async with self._database.begin() as session:
+            return await repository_cleanup.is_live(session, media_id)
 
     async def _damage(self, row: Any) -> Damage | None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -196,6 +196,7 @@ async def _apply(
         require_key(draft.id, draft.place)
     entry = Entry(wanted.action, wanted.actor, wanted.reason)
     if wanted.action is Action.PURGED:
+        entry = replace(entry, changes=edits.changes_of_purge(draft))
         await repository_draft.record(session, tables, draft.id, draft.revision + 1, entry)
         if not await repository_draft.purge(session, tables, draft):
             raise _KeyMoved

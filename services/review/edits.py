@@ -117,6 +117,18 @@ def changes_of_images(before: Sequence[DraftImage], after: Sequence[DraftImage])
     return changes
 
 
+def changes_of_purge(draft: Draft) -> list[Change]:
+    """Return what a purge takes away: the history outlives the draft and must tell which article it was."""
+    gone = {
+        "title": draft.title,
+        "source": draft.source,
+        "source_url": draft.source_url,
+        "status": draft.status.value,
+        "job_id": draft.job_id,
+    }
+    return [Change(field, text, "") for field, text in gone.items() if text]
+
+
 def _listed(images: Sequence[DraftImage]) -> str:
     return " ".join(f"{'-' if image.hidden else ''}{image.id}" for image in images)
 

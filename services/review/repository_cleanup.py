@@ -150,21 +150,26 @@ async def condemn(session: AsyncSession, window: Window, grace: timedelta) -> in
     ids = await _take(session, _within(window), _due(grace, window))
     if not ids:
         return 0
-    thumbnails = await _take(session, media.c.parent_id == func.any(cast(ids, ARRAY(BIGINT))), skip=False)
+    below = media.c.parent_id == func.any(cast(ids, ARRAY(BIGINT)))
+    taken = set(await _take(session, below))
+    thumbnails = (await session.execute(select(media.c.id, media.c.parent_id).where(below))).all()
+    # Who holds a thumbnail may want its original next: waiting would be a deadlock; the next pass gets it.
+    held = {row.parent_id for row in thumbnails if row.id not in taken}
+    going = [row_id for row_id in ids if row_id not in held]
+    going += [row.id for row in thumbnails if row.parent_id not in held]
     # from now on the mark says when a clean-up claimed the row, see `claim_condemned`
-    going = {"state": MediaState.DELETING.value, "marked_at": None}
-    await session.execute(_of([*ids, *thumbnails]).values(going))
-    return len(ids)
+    await session.execute(_of(going).values(state=MediaState.DELETING.value, marked_at=None))
+    return len(ids) - len(held)
 
 
-async def _take(session: AsyncSession, *conditions: ColumnElement[bool], skip: bool = True) -> list[int]:
+async def _take(session: AsyncSession, *conditions: ColumnElement[bool]) -> list[int]:
     """Lock the rows that meet the conditions and return their ids.
 
     Rows that somebody else holds are skipped: they are about to be touched. A row that changed since the
     statement began is looked at anew, so that one taken by a draft a moment ago no longer matches.
     """
     query = select(media.c.id).where(*conditions).order_by(media.c.id)
-    query = query.with_for_update(of=media, skip_locked=skip)
+    query = query.with_for_update(of=media, skip_locked=True)
     return list(await session.scalars(query))
 
 
@@ -208,6 +213,12 @@ async def due_keys(session: AsyncSession, grace: timedelta, limit: int) -> Seque
     """Return (key, size_bytes) of originals that may be deleted now; for a report."""
     query = select(media.c.key, media.c.size_bytes).where(_due(grace, None)).order_by(media.c.id).limit(limit)
     return (await session.execute(query)).all()
+
+
+async def is_live(session: AsyncSession, media_id: int) -> bool:
+    """Tell whether the row is there and live now."""
+    query = select(media.c.id).where(media.c.id == media_id, media.c.state == MediaState.LIVE.value)
+    return (await session.execute(query)).one_or_none() is not None
 
 
 async def live_rows(session: AsyncSession, after: int, limit: int) -> Sequence[Any]:

@@ -24,6 +24,9 @@ _SEASONS = {
         "printemps ete",
         "primavera estate",
         "primavera verano",
+        "fruhjahr sommer",
+        "fruhling sommer",
+        "봄 여름",
         "春夏",
         "春季",
         "夏季",
@@ -44,13 +47,18 @@ _SEASONS = {
         "automne hiver",
         "autunno inverno",
         "otono invierno",
+        "herbst winter",
+        "가을 겨울",
         "秋冬",
         "秋季",
         "冬季",
         "秋冬季",
     ),
-    "PF": ("pf", "pre fall", "prefall", "pre autumn", "早秋", "初秋"),
-    "RS": ("rs", "resort", "cruise", "resort cruise", "croisiere", "pre spring", "早春", "度假", "早春度假"),
+    "PF": ("pf", "pre fall", "prefall", "pre autumn", "早秋", "初秋", "プレフォール"),
+    "RS": (
+        *("rs", "resort", "cruise", "resort cruise", "croisiere", "pre spring", "早春", "度假", "早春度假"),
+        *("リゾート", "クルーズ"),
+    ),
 }
 _NAMES = {"SS": "Spring", "FW": "Fall", "PF": "Pre-Fall", "RS": "Resort"}
 _LINES = {
@@ -67,11 +75,21 @@ _LINES = {
         "女裝",
         "女装成衣",
     ),
-    "Couture": ("couture", "haute couture", "高级定制", "高級訂製", "高定", "高级订制"),
-    "Menswear": ("menswear", "mens", "men's", "men", "mens ready to wear", "男装", "男裝", "男装成衣"),
+    "Couture": ("couture", "haute couture", "高级定制", "高級訂製", "高定", "高级订制", "オートクチュール"),
+    "Menswear": (
+        "menswear",
+        "mens",
+        "men's",
+        "men",
+        "mens ready to wear",
+        "男装",
+        "男裝",
+        "男装成衣",
+        "メンズ",
+    ),
     "Bridal": ("bridal", "bridal wear", "婚纱", "婚紗"),
 }
-_FILLERS = ("collection", "collections", "season", "系列", "季", "年")
+_FILLERS = ("collection", "collections", "season", "系列", "季", "年", "コレクション")
 
 
 def _pattern(phrases: dict[str, tuple[str, ...]]) -> tuple[str, dict[str, str]]:

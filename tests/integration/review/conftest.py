@@ -21,6 +21,9 @@ from libs.common.settings import (
 from services.review.mount import mount
 from services.review.settings import ReviewSettings
 from tests.integration.review.gallery import Gallery
+from tests.integration.review.stores import any_store
+
+__all__ = ["any_store"]
 
 Serve = Callable[[str, Mounted], Awaitable[str]]
 

@@ -161,6 +161,53 @@ async def test_a_share_that_is_implausible_is_refused_and_nothing_is_written(
     assert await states(database, *keys) == [None] * 8
 
 
+async def test_a_thumbnail_that_somebody_holds_keeps_its_original_for_the_next_pass(
+    gallery: Gallery, database: Database, store: ObjectStore, care: MediaCare
+) -> None:
+    """Who holds the thumbnail may want the original next: a clean-up that waited would deadlock with it."""
+    original = await stored(gallery, store, unique("original"))
+    thumbnail = await stored(gallery, store, unique("held"), parent_key=original)
+    free = await stored(gallery, store, unique("free"))
+    for _ in range(2):
+        await pass_time(database, 2 * GRACE)
+        if await states(database, original) == ["live"]:
+            await clean(care)
+    async with database.begin() as session:
+        held = select(media.c.id).where(media.c.key == thumbnail).with_for_update()
+        await session.execute(held)
+        await asyncio.wait_for(clean(care), 20)
+        assert await states(database, original, thumbnail, free) == ["live*", "live", None]
+        await asyncio.wait_for(
+            session.execute(select(media.c.id).where(media.c.key == original).with_for_update()), 20
+        )
+    await clean(care)
+    assert await states(database, original, thumbnail) == [None, None]
+
+
+class SweptStore:
+    """A store in which an object and its row go away just before it is read, as beside a clean-up."""
+
+    def __init__(self, database: Database, store: ObjectStore) -> None:
+        self._database = database
+        self._store = store
+
+    async def get_bytes(self, key: str) -> bytes:
+        async with self._database.begin() as session:
+            await session.execute(media.delete().where(media.c.key == key))
+        await self._store.delete(key)
+        return await self._store.get_bytes(key)
+
+
+async def test_what_a_clean_up_removes_beside_a_comparison_is_no_damage(
+    gallery: Gallery, database: Database, store: ObjectStore
+) -> None:
+    key = await stored(gallery, store, unique("swept"))
+    async with database.begin() as session:
+        media_id = int((await session.execute(select(media.c.id).where(media.c.key == key))).scalar_one())
+    swept = MediaCare(database, SweptStore(database, store), CleanUpLimits(GRACE, share=1, plausible=9))  # type: ignore[arg-type]
+    assert await swept.verify(media_id - 1, 1) == ([], 1, None)
+
+
 class BrokenStore:
     """A store whose deletes fail; everything else is the real one's."""
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import grpc
 import pytest
 from frontrow.review.v1 import catalog_service_pb2
+from sqlalchemy import select
 
 from libs.common.client import reason_of
+from libs.common.db import Database
+from services.review.models import draft_events
 from tests.integration.review.gallery import RUNWAY as RUNWAY_KIND
 from tests.integration.review.gallery import Gallery, edit_message, outcomes, unique
 
@@ -156,6 +159,29 @@ async def test_of_an_approval_and_a_rejection_at_once_one_wins(gallery: Gallery)
         assert bool(seen.official_id) == (seen.status == 2)
 
 
+async def test_of_an_edit_and_an_approval_at_once_one_wins_and_the_page_shows_what_the_draft_says(
+    gallery: Gallery,
+) -> None:
+    for _ in range(6):
+        city = unique("Against")
+        draft = await gallery.street(city, 2026, 2, [unique("against")])
+        etag = (await gallery.get(draft)).etag
+        replies = await outcomes(
+            gallery.edit(draft, etag=etag, title="Edited", month=8, actor="Anna"),
+            gallery.approve(draft, etag=etag, actor="Ben"),
+        )
+        lost = [reply for reply in replies if isinstance(reply, grpc.aio.AioRpcError)]
+        assert [(error.code(), reason_of(error)) for error in lost] == [
+            (grpc.StatusCode.ABORTED, "ETAG_MISMATCH")
+        ]
+        seen = await gallery.get(draft)
+        edited = seen.title == "Edited"
+        assert (seen.street_snap.month, bool(seen.official_id)) == ((8, False) if edited else (2, True))
+        late = await gallery.approve(draft) if edited else await gallery.edit(draft, month=8)
+        page = late.official_id
+        assert await gallery.album(page) == [image.caption for image in seen.images]
+
+
 async def test_an_edit_and_an_approval_go_in_one_transaction(gallery: Gallery) -> None:
     draft = await gallery.street("", 0, 0, ["complete"])
     with pytest.raises(grpc.aio.AioRpcError) as refused:
@@ -184,7 +210,9 @@ async def test_hidden_images_stay_out_and_the_order_and_cover_are_the_editors(ga
     assert (await gallery.catalog.GetStreetSnap(request)).street_snap.cover_key == images["o1"].media_key
 
 
-async def test_a_purge_takes_the_images_out_and_frees_the_source_key(gallery: Gallery) -> None:
+async def test_a_purge_takes_the_images_out_frees_the_source_key_and_is_audited(
+    gallery: Gallery, database: Database
+) -> None:
     city, url = unique("Purged"), f"https://site.test/{unique('purged')}"
     draft = await gallery.street(city, 2026, 10, ["purge1"], source_url=url)
     other = await gallery.street(city, 2026, 10, ["purge2"])
@@ -199,3 +227,23 @@ async def test_a_purge_takes_the_images_out_and_frees_the_source_key(gallery: Ga
         await gallery.get(draft)
     assert reason_of(gone.value) == "DRAFT_NOT_FOUND"
     assert await gallery.street(city, 2026, 10, ["purge3"], source_url=url)
+    async with database.begin() as session:
+        here = draft_events.c.kind == "street_snap", draft_events.c.draft_id == int(draft)
+        events = await session.execute(select(draft_events).where(*here).order_by(draft_events.c.id))
+        purged = events.all()[-1]
+    assert (purged.action, purged.actor, purged.reason) == ("purged", "admin", "again")
+    lost = {field: before for field, before, _ in purged.changes}
+    assert (lost["source"], lost["source_url"], lost["status"]) == ("vogue", url, "approved")
+
+
+async def test_the_outcome_does_not_depend_on_the_order_of_approvals(gallery: Gallery) -> None:
+    outcomes = []
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        city = unique("AnyOrder")
+        drafts = [
+            await gallery.street(city, 2026, 2, images)
+            for images in (["a", "b"], ["b", "c"], ["c", "a", "d"])
+        ]
+        replies = [await gallery.approve(drafts[i]) for i in order]
+        outcomes.append(await gallery.album(replies[-1].official_id))
+    assert outcomes == [["a", "b", "c", "d"]] * 3

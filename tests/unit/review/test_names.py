@@ -76,7 +76,8 @@ def test_folding_is_blind_to_case_in_european_scripts(text: str) -> None:
         *("FW26", "AW26", "F/W 26", "A/W '26", "fw 2026", "26FW", "FW2026/27", "Fall 2026", "Autumn 2026"),
         *("Fall-Winter 2026", "Fall 2026 Ready-to-Wear", "Fall 2026 RTW", "Autumn/Winter 2026-27"),
         *("Autumn/Winter 2026–2027", "AW 26/27", "2026秋冬", "秋冬2026", "2026年秋冬系列"),
-        *("Automne-Hiver 2026", "Fall 2026 Collection", "Fall 2026 Womenswear"),
+        *("Automne-Hiver 2026", "Fall 2026 Collection", "Fall 2026 Womenswear", "Herbst/Winter 2026"),
+        *("2026-27秋冬コレクション", "2026 가을/겨울"),
     ],
 )
 def test_every_spelling_of_fall_2026_is_one_season(text: str) -> None:
@@ -100,6 +101,10 @@ def test_every_spelling_of_fall_2026_is_one_season(text: str) -> None:
         ("Spring/Summer 2026", "SS26", READY_TO_WEAR),
         ("SS26", "SS26", READY_TO_WEAR),
         ("2026春夏男装", "SS26", "Menswear"),
+        ("Frühjahr/Sommer 2026", "SS26", READY_TO_WEAR),
+        ("プレフォール 2026", "PF26", READY_TO_WEAR),
+        ("2026リゾート", "RS26", READY_TO_WEAR),
+        ("2026春夏メンズコレクション", "SS26", "Menswear"),
         ("Fall 1998 Haute Couture", "FW1998", "Couture"),
     ],
 )

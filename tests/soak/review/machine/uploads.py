@@ -1,0 +1,91 @@
+"""Rules of ingest workers, which may crash between any two calls, and of clean-ups."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from tests.soak.review.machine.core import Core, galleries, kinds, names, pick_of, picks, servers, slots
+from tests.soak.review.picture import GRACE_HOURS
+from tests.soak.review.steps_intake import Article, Create
+from tests.soak.review.steps_media import CleanUp, Confirm, PassTime, Reserve, Upload, break_off
+
+urls = st.integers(0, 12)
+graces = st.sampled_from([0, 0, GRACE_HOURS])
+hours = st.sampled_from([13, 26])
+
+
+class UploadRules(Core):
+    """What workers and operators do to stored pictures."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.uploads: list[tuple[Upload, bool]] = []
+
+    @rule(server=servers, pictures=galleries)
+    def announce(self, server: int, pictures: list[int]) -> None:
+        """Begin an upload; it goes on later, or never."""
+        upload = Upload(pictures)
+        if self.step(server, Reserve(upload)):
+            self.uploads.append((upload, False))
+
+    @rule(server=servers, pick=picks)
+    def go_on(self, server: int, pick: int) -> None:
+        """Put an upload's bytes, or confirm it when they are put."""
+        if not self.uploads:
+            return
+        upload, put = pick_of(self.uploads, pick)
+        self.uploads.remove((upload, put))
+        if put:
+            self.step(server, Confirm(upload))
+        else:
+            self.run(upload.put(self.rig.store))
+            self.uploads.append((upload, True))
+
+    @rule(
+        server=servers, kind=kinds, name=names, slot=slots, pictures=galleries, url=urls, again=picks,
+        blind=st.sampled_from([False, False, False, True]),
+    )  # fmt: skip
+    def submit(
+        self,
+        server: int,
+        kind: str,
+        name: int,
+        slot: int,
+        pictures: list[int],
+        url: int,
+        again: int,
+        blind: bool,
+    ) -> None:
+        """Bring an article: a new one, one whose job was here, or one whose pictures nobody stored."""
+        job = f"machine-{again}" if again < 4 else self.new_job()
+        if not blind:
+            upload = Upload(pictures)
+            if not self.step(server, Reserve(upload)):
+                return
+            self.run(upload.put(self.rig.store))
+            if not self.step(server, Confirm(upload)):
+                return
+        self.step(server, Create(Article(kind, name, slot, pictures, job, url), self.rig))
+
+    @rule(server=servers, grace=graces)
+    def clean_up(self, server: int, grace: int) -> None:
+        """Run a clean-up."""
+        self.step(server, CleanUp(grace))
+
+    @rule(server=servers)
+    def clean_up_twice(self, server: int) -> None:
+        """Run both passes without grace: all that nothing refers to goes."""
+        for _ in range(2):
+            self.step(server, CleanUp(0))
+
+    @rule(deletes=st.integers(0, 2), behind=st.booleans())
+    def clean_up_that_breaks_off(self, deletes: int, behind: bool) -> None:
+        """Lose the store in the middle of a clean-up."""
+        self.run(break_off(self.rig, deletes, behind=behind))
+        self.learn()
+
+    @rule(server=servers, hours=hours)
+    def pass_time(self, server: int, hours: int) -> None:
+        """Let hours go by."""
+        self.step(server, PassTime(hours))
