@@ -82,7 +82,7 @@ async def test_the_run_continues_the_trace_in_which_its_task_was_created(
     assert f"{_parent(claim):016x}" == task_trace[2], "the claim follows the creation"
     assert _parent(run) == claim.context.span_id
     assert inside == [run.context.span_id], "what the handler does is within the run"
-    assert claim.start_time <= claim.end_time <= run.start_time
+    assert (claim.start_time or 0) <= (claim.end_time or 0) <= (run.start_time or 0)
     assert run.attributes is not None
     assert dict(run.attributes) == {
         "frontrow.task.id": made.id,

@@ -107,7 +107,16 @@ class Postgres:
     async def kill(self) -> None:
         """Kill its first process with -9."""
         os.kill(self._pid, signal.SIGKILL)
+        await self.ended()
+
+    async def ended(self) -> None:
+        """Wait till it has ended, by whomever."""
         await self._embedded.wait()
+
+    @property
+    def pid(self) -> int:
+        """Its first process."""
+        return self._pid
 
     async def begin_again(self) -> None:
         """Start it again, on the same socket."""

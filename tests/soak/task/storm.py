@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import partial
 
 import asyncpg
 import grpc.aio
@@ -175,13 +174,11 @@ class Storm:
         """Restart the database under servers that run on; they must serve again by themselves."""
         await self.fleet.serving(30)
         processes = [server.process for server in self.fleet.servers]
-        await self._random.choice(
-            [
-                partial(self.fleet.postgres.end, crash=False),
-                partial(self.fleet.postgres.end, crash=True),
-                self.fleet.postgres.kill,
-            ]
-        )()
+        how = self._random.choice(["shut down", "crash", "kill"])
+        if how == "kill":
+            await self.fleet.postgres.kill()
+        else:
+            await self.fleet.postgres.end(crash=how == "crash")
         first = not self.report.serving_again_seconds
         await asyncio.sleep(self.plan.outage_seconds if first else self._random.uniform(0, 2))
         await self.fleet.postgres.begin_again()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -92,7 +93,7 @@ class WatchRules(Core):
 
     def _catch_up(self) -> None:
         for watcher in self._watchers:
-            self.run(eventually(lambda watcher=watcher: self._has_caught_up(watcher), CATCH_UP_SECONDS))
+            self.run(eventually(partial(self._has_caught_up, watcher), CATCH_UP_SECONDS))
 
     def _has_caught_up(self, watcher: _Watcher) -> bool:
         for task in self.model.tasks.values():
