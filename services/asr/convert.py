@@ -1,11 +1,11 @@
 """Materials and uploads: rows to messages."""
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from frontrow.asr.v1 import live_material_pb2, live_material_service_pb2
+from frontrow.asr.v1 import live_material_pb2, live_material_service_pb2, transcription_service_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy import Row
 
@@ -68,6 +68,7 @@ def material_message(row: Row[Any]) -> live_material_pb2.LiveMaterial:
         create_time=timestamp(row.created_at),
         update_time=timestamp(row.updated_at),
         missing_seconds=row.missing_seconds,
+        media_url=row.media_url,
     )
 
 
@@ -81,4 +82,18 @@ def upload_message(row: Row[Any]) -> live_material_service_pb2.Upload:
         finished=row.sha1 != "",
         file_name=row.file_name,
         create_time=timestamp(row.created_at),
+    )
+
+
+def fetch_message(row: Row[Any], pieces: Sequence[Any]) -> transcription_service_pb2.MediaFetch:
+    """Make a MediaFetch of a row of uploads and its parts."""
+    return transcription_service_pb2.MediaFetch(
+        url=row.source_url,
+        upload_id=str(row.id),
+        pieces=[
+            transcription_service_pb2.FetchedPiece(object_key=piece.object_key, size_bytes=piece.size_bytes)
+            for piece in pieces
+        ],
+        validator=row.validator,
+        size_bytes=row.size_bytes,
     )

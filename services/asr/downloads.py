@@ -21,6 +21,7 @@ from services.asr.errors import (
     NoThumbnail,
     ObjectLost,
 )
+from services.asr.file_names import file_stem
 
 _CHUNK_BYTES = 1 << 18
 # The standard library's table is wrong for .ts, so there is one of our own.
@@ -86,16 +87,18 @@ async def _object_of(session: AsyncSession, request: pb.DownloadMediaRequest) ->
     key: str = clip.media_key if kind == "clip_id" else clip.thumbnail_key
     if not key:
         raise NoThumbnail("the clip is sound without picture")
-    return key, f"{clip.position + 1:03d} {_file_stem(clip.title)}{PurePosixPath(key).suffix}"
+    return key, f"{clip.position + 1:03d} {file_stem(clip.title, 'clip')}{PurePosixPath(key).suffix}"
 
 
 async def _recording(session: AsyncSession, target: pb.RecordingTarget) -> tuple[str, str]:
     row: Any = await repository.recording_keys(session, parse_id(target.live_material_id, "live_material_id"))
     if target.file != pb.RECORDING_FILE_CANONICAL:
+        if not row.media_key:
+            raise AsrNotCompleted("the recording is fetched by the transcription; wait for it")
         return row.media_key, row.file_name or PurePosixPath(row.media_key).name
     if not row.canonical_key:
         raise AsrNotCompleted("the canonical recording is made by the transcription; wait for it")
-    return row.canonical_key, f"{_file_stem(row.name)}.mp4"
+    return row.canonical_key, f"{file_stem(row.name, 'recording')}.mp4"
 
 
 async def _draft(session: AsyncSession, draft_id: UUID) -> tuple[str, str]:
@@ -106,8 +109,3 @@ async def _draft(session: AsyncSession, draft_id: UUID) -> tuple[str, str]:
             draft_status=row.draft_status,
         )
     return row.media_key, row.file_name
-
-
-def _file_stem(text: str) -> str:
-    """Make a name that every file system takes."""
-    return "".join("_" if c in '/\\:*?"<>|' or not c.isprintable() else c for c in text).strip(". ") or "clip"

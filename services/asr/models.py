@@ -22,7 +22,7 @@ from sqlalchemy import (
     Uuid,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from libs.common.outbox import outbox_table
 
@@ -55,9 +55,17 @@ uploads = Table(
     # '' until the upload is finished
     Column("sha1", Text, nullable=False, server_default=_EMPTY),
     Column("media_key", Text, nullable=False, server_default=_EMPTY),
+    # '' unless a run fetches the bytes; its size is 0 until the server that has them has told it
+    Column("source_url", Text, nullable=False, server_default=_EMPTY),
+    # what that server calls this state of its bytes: an ETag or a Last-Modified
+    Column("validator", Text, nullable=False, server_default=_EMPTY),
     _created(),
     _updated(),
-    CheckConstraint("size_bytes > 0 AND committed_bytes BETWEEN 0 AND size_bytes", name="uploads_bytes"),
+    CheckConstraint(
+        "committed_bytes >= 0 AND (size_bytes > 0 AND committed_bytes <= size_bytes"
+        " OR size_bytes = 0 AND source_url <> '')",
+        name="uploads_bytes",
+    ),
     CheckConstraint(
         "sha1 = '' OR (committed_bytes = size_bytes AND media_key <> '')", name="uploads_finished"
     ),
@@ -83,6 +91,9 @@ live_materials = Table(
     Column("remark", Text, nullable=False, server_default=_EMPTY),
     Column("upload_id", Uuid, ForeignKey(uploads.c.id, ondelete="RESTRICT"), nullable=False),
     Column("file_name", Text, nullable=False, server_default=_EMPTY),
+    # '' when it was uploaded
+    Column("media_url", Text, nullable=False, server_default=_EMPTY),
+    # '' until a run has fetched it
     Column("media_key", Text, nullable=False),
     Column("canonical_key", Text, nullable=False, server_default=_EMPTY),
     Column("size_bytes", BigInteger, nullable=False),
@@ -104,11 +115,9 @@ live_materials = Table(
     UniqueConstraint("name", name="live_materials_name_key"),
     UniqueConstraint("upload_id", name="live_materials_upload_key"),
     Index("live_materials_request_key", "request_id", unique=True, postgresql_where=text("request_id <> ''")),
-    Index(
-        "live_materials_following",
-        "id",
-        postgresql_where=text("asr_status IN ('pending', 'processing', 'failed')"),
-    ),
+    # the follower's two polls
+    Index("live_materials_active", "id", postgresql_where=text("asr_status IN ('pending', 'processing')")),
+    Index("live_materials_failed", "updated_at", postgresql_where=text("asr_status = 'failed'")),
     CheckConstraint(
         "asr_status IN ('none', 'pending', 'processing', 'completed', 'failed')", name="live_materials_status"
     ),
@@ -159,6 +168,16 @@ transcript_paragraphs = Table(
     Column("text", Text, nullable=False),
     Column("first_utterance", Integer, nullable=False),
     Column("utterance_count", Integer, nullable=False),
+    # what it is found by, see transcript_terms; NULL until a row that an older release stored is indexed
+    Column("grams", ARRAY(Text)),
+    Column("sounds", Text),
+    Index("transcript_paragraphs_grams", "grams", postgresql_using="gin"),
+    Index(
+        "transcript_paragraphs_unindexed",
+        "material_id",
+        "paragraph",
+        postgresql_where=text("grams IS NULL"),
+    ),
     CheckConstraint("char_length(text) BETWEEN 1 AND 200", name="transcript_paragraphs_text"),
 )
 
@@ -190,6 +209,9 @@ video_projects = Table(
     _updated(),
     Column("completed_at", DateTime(timezone=True)),
     Index("video_projects_material", "live_material_id"),
+    # the follower's two polls
+    Index("video_projects_active", "id", postgresql_where=text("status IN ('pending', 'processing')")),
+    Index("video_projects_failed", "updated_at", postgresql_where=text("status = 'failed'")),
     Index("video_projects_request_key", "request_id", unique=True, postgresql_where=text("request_id <> ''")),
     CheckConstraint(
         "status IN ('pending', 'processing', 'completed', 'failed')", name="video_projects_status"

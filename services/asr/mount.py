@@ -12,13 +12,15 @@ from frontrow.asr.v1 import video_project_service_pb2_grpc as project_rpc
 from libs.common.client import connect
 from libs.common.db import Database
 from libs.common.follow import Follower
-from libs.common.objects import open_store
+from libs.common.loops import Loop
+from libs.common.objects import ObjectStore, open_store
 from libs.common.outbox import OutboxRelay
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from libs.common.tasks import TaskPeer
 from services.asr import peers, repository_run
 from services.asr.loops.debug_cleanup import DebugCleanup
+from services.asr.loops.paragraph_indexing import ParagraphIndexing
 from services.asr.loops.removal import ObjectRemoval
 from services.asr.models import outbox
 from services.asr.repository_follow import MaterialFollowSource
@@ -29,6 +31,7 @@ from services.asr.servicer_slicing import SlicingServicer
 from services.asr.servicer_transcription import TranscriptionServicer
 from services.asr.settings import AsrSettings
 from services.asr.states_project import DRAFT, PROJECT_TASKS
+from services.asr.uploads import Uploads
 
 SERVICE_NAMES = (
     "frontrow.asr.v1.LiveMaterialService",
@@ -45,32 +48,17 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
     channel = connect(common.peers.task_address, transport=common.transport, actor="asr")
     peer = TaskPeer(channel)
     materials = MaterialFollowSource(database)
-    projects, drafts = RunFollowSource(database, PROJECTS), RunFollowSource(database, DRAFTS)
     relay = OutboxRelay(
         database,
         outbox,
         {peers.CREATE_TASK: peer.create_sender, peers.CANCEL_TASK: peer.cancel_sender},
         on_rejected=_on_rejected(database, materials),
     )
-    every = settings.follow_interval_seconds
-    removal = ObjectRemoval(
-        database,
-        store,
-        interval_seconds=settings.removal_interval_seconds,
-        upload_keep_hours=settings.upload_keep_hours,
-    )
-
-    cleanup = DebugCleanup(
-        database,
-        store,
-        interval_seconds=settings.debug_cleanup_interval_seconds,
-        newest=settings.debug_keep_runs,
-        total_bytes=settings.debug_keep_bytes,
-    )
 
     def register(server: grpc.aio.Server) -> None:
+        uploads = Uploads(database, store, part_bytes=settings.upload_part_bytes)
         material_rpc.add_LiveMaterialServiceServicer_to_server(
-            LiveMaterialServicer(database, store, relay.wake, part_bytes=settings.upload_part_bytes), server
+            LiveMaterialServicer(database, store, uploads, relay.wake), server
         )
         transcription_rpc.add_TranscriptionServiceServicer_to_server(TranscriptionServicer(database), server)
         project_rpc.add_VideoProjectServiceServicer_to_server(
@@ -82,19 +70,45 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
         await channel.close()
         await database.close()
 
-    return Mounted(
-        register=register,
-        service_names=SERVICE_NAMES,
-        loops=[
-            relay,
-            Follower(peer, materials, types=[peers.ASR_TASK], interval_seconds=every, name="asr.materials"),
-            Follower(peer, projects, types=PROJECT_TASKS, interval_seconds=every, name="asr.projects"),
-            Follower(peer, drafts, types=[DRAFT], interval_seconds=every, name="asr.drafts"),
-            removal,
-            cleanup,
-        ],
-        close=close,
-    )
+    loops = [
+        relay,
+        *_followers(database, peer, materials, settings),
+        *_housekeeping(database, store, settings),
+    ]
+    return Mounted(register=register, service_names=SERVICE_NAMES, loops=loops, close=close)
+
+
+def _followers(
+    database: Database, peer: TaskPeer, materials: MaterialFollowSource, settings: AsrSettings
+) -> list[Loop]:
+    """Return the loops that bring what becomes of tasks to the rows that they work for."""
+    every = settings.follow_interval_seconds
+    projects, drafts = RunFollowSource(database, PROJECTS), RunFollowSource(database, DRAFTS)
+    return [
+        Follower(peer, materials, types=[peers.ASR_TASK], interval_seconds=every, name="asr.materials"),
+        Follower(peer, projects, types=PROJECT_TASKS, interval_seconds=every, name="asr.projects"),
+        Follower(peer, drafts, types=[DRAFT], interval_seconds=every, name="asr.drafts"),
+    ]
+
+
+def _housekeeping(database: Database, store: ObjectStore, settings: AsrSettings) -> list[Loop]:
+    """Return the loops that remove what nobody needs and index what isn't."""
+    return [
+        ObjectRemoval(
+            database,
+            store,
+            interval_seconds=settings.removal_interval_seconds,
+            upload_keep_hours=settings.upload_keep_hours,
+        ),
+        DebugCleanup(
+            database,
+            store,
+            interval_seconds=settings.debug_cleanup_interval_seconds,
+            newest=settings.debug_keep_runs,
+            total_bytes=settings.debug_keep_bytes,
+        ),
+        ParagraphIndexing(database, interval_seconds=settings.indexing_interval_seconds),
+    ]
 
 
 def _on_rejected(

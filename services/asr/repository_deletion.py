@@ -48,6 +48,7 @@ async def remove_material(session: AsyncSession, material_id: UUID) -> list[tupl
     await session.execute(delete(live_materials).where(live_materials.c.id == row.id))
     await session.execute(delete(uploads).where(uploads.c.id == row.upload_id))
     prefixes = [f"recordings/{row.upload_id}/", f"recordings/{row.id}/", f"staging/asr/{row.id}/"]
+    prefixes.append(f"uploads/{row.upload_id}/")  # pieces of a recording that no run has fetched whole
     prefixes += [prefix for project in projects for prefix in stored_prefixes(project.id)]
     await repository_material.doom(session, prefixes)
     return pending

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common import keywords
 from libs.common.db import constraint_of
+from services.asr import transcript_terms
 from services.asr.errors import AsrNotCancellable, AsrNotResettable, MaterialNotFound, NameTaken, UploadTaken
 from services.asr.models import (
     doomed_objects,
@@ -108,7 +109,7 @@ async def list_page(
         query = query.where(keywords.to_sql(wanted.keyword_groups, columns))
     if wanted.transcript_groups:
         # all words of a group in the same paragraph (domain.md 1.15)
-        spoken = keywords.to_sql(wanted.transcript_groups, (transcript_paragraphs.c.text,))
+        spoken = transcript_terms.condition(wanted.transcript_groups)
         query = query.where(
             exists().where(transcript_paragraphs.c.material_id == live_materials.c.id, spoken)
         )
@@ -146,28 +147,32 @@ async def reset_to_pending(session: AsyncSession, material_id: UUID, task_id: UU
         MaterialNotFound: there is none.
         AsrNotResettable: a transcription is pending or running.
     """
-    row = await get(session, material_id, for_update=True)
-    if row.asr_status not in RESETTABLE:
+    mine = (live_materials.c.id == material_id) & live_materials.c.asr_status.in_(RESETTABLE)
+    before = (
+        select(live_materials.c.id, live_materials.c.asr_status).where(mine).with_for_update().cte("before")
+    )
+    of_a_result = (transcript_parts.c.material_id == before.c.id) & (
+        before.c.asr_status == AsrStatus.COMPLETED
+    )
+    dropped = delete(transcript_parts).where(of_a_result).cte("dropped")
+    pending = update(live_materials).where(live_materials.c.id == before.c.id)
+    written = pending.values(
+        asr_status=AsrStatus.PENDING,
+        asr_task_id=task_id,
+        seen_task_version=0,
+        asr_progress=0,
+        asr_error_reason="",
+        asr_error="",
+        cancel_requested=False,
+        updated_at=func.now(),
+    )
+    statement = written.returning(live_materials.c.id).add_cte(dropped)
+    if (await session.execute(statement)).one_or_none() is None:
+        row = await get(session, material_id)
         raise AsrNotResettable(
             f"the transcription is {row.asr_status}; cancel it first, or wait until it has ended",
             state=row.asr_status,
         )
-    if row.asr_status == AsrStatus.COMPLETED:
-        await session.execute(delete(transcript_parts).where(transcript_parts.c.material_id == material_id))
-    await session.execute(
-        update(live_materials)
-        .where(live_materials.c.id == material_id)
-        .values(
-            asr_status=AsrStatus.PENDING,
-            asr_task_id=task_id,
-            seen_task_version=0,
-            asr_progress=0,
-            asr_error_reason="",
-            asr_error="",
-            cancel_requested=False,
-            updated_at=func.now(),
-        )
-    )
 
 
 async def request_cancel(session: AsyncSession, material_id: UUID) -> UUID:
@@ -177,15 +182,16 @@ async def request_cancel(session: AsyncSession, material_id: UUID) -> UUID:
         MaterialNotFound: there is none.
         AsrNotCancellable: nothing is pending or running.
     """
-    row = await get(session, material_id, for_update=True)
-    if row.asr_status not in CANCELLABLE:
+    mine = (live_materials.c.id == material_id) & live_materials.c.asr_status.in_(CANCELLABLE)
+    statement = update(live_materials).where(mine).values(cancel_requested=True)
+    task_id: UUID | None = (
+        await session.execute(statement.returning(live_materials.c.asr_task_id))
+    ).scalar_one_or_none()
+    if task_id is None:
+        row = await get(session, material_id)
         raise AsrNotCancellable(
             f"the transcription is {row.asr_status}: there is nothing to cancel", state=row.asr_status
         )
-    await session.execute(
-        update(live_materials).where(live_materials.c.id == material_id).values(cancel_requested=True)
-    )
-    task_id: UUID = row.asr_task_id
     return task_id
 
 

@@ -7,9 +7,12 @@ from uuid import UUID
 from sqlalchemy import Row, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from libs.common import keywords
+from services.asr import transcript_terms
 from services.asr.errors import NoTranscript
 from services.asr.models import live_materials, transcript_paragraphs, transcripts
+
+# what a paragraph is found by is as long as the paragraph, and nobody reads it
+PARAGRAPH = tuple(column for column in transcript_paragraphs.c if column.name not in {"grams", "sounds"})
 
 
 async def one_snapshot(session: AsyncSession) -> None:
@@ -34,7 +37,7 @@ async def get(session: AsyncSession, material_id: UUID, *, with_utterances: bool
 
 async def paragraphs(session: AsyncSession, material_id: UUID) -> Sequence[Row[Any]]:
     """Read a transcript's paragraphs in order."""
-    query = select(transcript_paragraphs).where(transcript_paragraphs.c.material_id == material_id)
+    query = select(*PARAGRAPH).where(transcript_paragraphs.c.material_id == material_id)
     return (await session.execute(query.order_by(transcript_paragraphs.c.paragraph))).all()
 
 
@@ -45,16 +48,18 @@ async def search(
     only: UUID | None,
     after: tuple[UUID, int] | None,
     limit: int,
-) -> Sequence[Row[Any]]:
-    """Read paragraphs that hold all words of a group: newest material first, its paragraphs in order.
+) -> Sequence[Any]:
+    """Read paragraphs that hold all words of a group, as written or as heard, with `as_written`.
+
+    The newest material comes first, its paragraphs in order.
 
     `only` narrows to one material; `after` is the (material, paragraph) that the page before ended with.
     """
     columns = transcript_paragraphs.c
     query = (
-        select(transcript_paragraphs, live_materials.c.name)
+        select(*PARAGRAPH, live_materials.c.name, transcript_terms.as_written(groups).label("as_written"))
         .join(live_materials, live_materials.c.id == columns.material_id)
-        .where(keywords.to_sql(groups, (columns.text,)))
+        .where(transcript_terms.condition(groups))
         .order_by(columns.material_id.desc(), columns.paragraph)
         .limit(limit)
     )

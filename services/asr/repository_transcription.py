@@ -26,7 +26,7 @@ def lease_lost(material_id: UUID, asr_version: int) -> LeaseLost:
     )
 
 
-def _live(material_id: UUID, asr_version: int) -> Update:
+def live(material_id: UUID, asr_version: int) -> Update:
     """Begin an UPDATE that takes effect only while the run is the current one (domain.md 2.1)."""
     return update(live_materials).where(
         live_materials.c.id == material_id,
@@ -45,6 +45,24 @@ async def begin(
         Superseded: another task is the material's current one.
         LeaseLost: a newer version of the task was seen, or this version's run has ended.
     """
+    statement = update(live_materials).where(
+        live_materials.c.id == material_id,
+        live_materials.c.asr_task_id == task_id,
+        live_materials.c.asr_status != AsrStatus.COMPLETED,
+        live_materials.c.seen_task_version < task_version,
+    )
+    begun = statement.values(
+        asr_status=AsrStatus.PROCESSING,
+        asr_version=live_materials.c.asr_version + 1,
+        seen_task_version=task_version,
+        asr_progress=0,
+        asr_error_reason="",
+        asr_error="",
+        updated_at=func.now(),
+    )
+    if (await session.execute(begun.returning(live_materials.c.id))).one_or_none() is not None:
+        return Begin.BEGIN, await repository_material.get(session, material_id)
+    # locked: what is answered stays true until the transaction ends
     row = await repository_material.get(session, material_id, for_update=True)
     decision = decide_begin(row, task_id, task_version)
     if decision is Begin.SUPERSEDED:
@@ -53,33 +71,31 @@ async def begin(
             task_id=str(task_id),
             current_task_id=str(row.asr_task_id or ""),
         )
-    if decision is Begin.LEASE_LOST:
+    if decision in {Begin.LEASE_LOST, Begin.BEGIN}:
+        # BEGIN: the row has changed since the UPDATE looked at it; the next claim finds out what into
         raise lease_lost(material_id, row.asr_version)
-    if decision is Begin.BEGIN:
-        values = {
-            "asr_status": AsrStatus.PROCESSING,
-            "asr_version": live_materials.c.asr_version + 1,
-            "seen_task_version": task_version,
-            "asr_progress": 0,
-            "asr_error_reason": "",
-            "asr_error": "",
-            "updated_at": func.now(),
-        }
-        await session.execute(update(live_materials).where(live_materials.c.id == material_id).values(values))
-        row = await repository_material.get(session, material_id)
     return decision, row
 
 
-async def lock_live(session: AsyncSession, material_id: UUID, asr_version: int) -> None:
+async def lock_live(session: AsyncSession, material_id: UUID, asr_version: int) -> UUID:
     """Make sure that the run is the current one, and keep it so until the transaction ends.
+
+    Returns the id of the upload that the material's recording is.
 
     Raises:
         MaterialNotFound: the material is gone.
         LeaseLost: the run is not the current one any more.
     """
-    row = await repository_material.get(session, material_id, for_update=True)
-    if row.asr_status != AsrStatus.PROCESSING or row.asr_version != asr_version:
+    query = select(live_materials.c.upload_id).where(
+        live_materials.c.id == material_id,
+        live_materials.c.asr_status == AsrStatus.PROCESSING,
+        live_materials.c.asr_version == asr_version,
+    )
+    upload_id: UUID | None = (await session.execute(query.with_for_update())).scalar_one_or_none()
+    if upload_id is None:
+        await repository_material.get(session, material_id)
         raise lease_lost(material_id, asr_version)
+    return upload_id
 
 
 async def update_progress(session: AsyncSession, material_id: UUID, asr_version: int, progress: int) -> None:
@@ -89,7 +105,7 @@ async def update_progress(session: AsyncSession, material_id: UUID, asr_version:
         MaterialNotFound: the material is gone.
         LeaseLost: the run is not the current one any more.
     """
-    statement = _live(material_id, asr_version).values(
+    statement = live(material_id, asr_version).values(
         asr_progress=func.greatest(live_materials.c.asr_progress, progress)
     )
     if (await session.execute(statement.returning(live_materials.c.id))).one_or_none() is None:
@@ -138,7 +154,7 @@ async def complete(
         MaterialNotFound: the material is gone.
         LeaseLost: the run is not the current one any more.
     """
-    statement = _live(material_id, asr_version).values(
+    statement = live(material_id, asr_version).values(
         **result,
         asr_status=AsrStatus.COMPLETED,
         asr_progress=100,
@@ -187,7 +203,7 @@ async def fail(
     }
     if not retryable:
         written |= {"asr_status": AsrStatus.FAILED, "cancel_requested": False}
-    statement = _live(material_id, asr_version).values(written).returning(live_materials.c.id)
+    statement = live(material_id, asr_version).values(written).returning(live_materials.c.id)
     if (await session.execute(statement)).one_or_none() is None:
         row = await repository_material.get(session, material_id)
         if row.asr_status != AsrStatus.FAILED or row.asr_version != asr_version:

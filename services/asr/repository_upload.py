@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, delete, exists, func, insert, select, update
+from sqlalchemy import Row, delete, exists, func, insert, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from services.asr.errors import UploadNotFound
@@ -35,10 +35,15 @@ async def create(session: AsyncSession, upload_id: UUID, values: dict[str, Any])
 async def commit_part(
     session: AsyncSession, upload_id: UUID, *, offset: int, size_bytes: int, key: str
 ) -> bool:
-    """Append a stored part; False when the upload does not end at `offset` any more."""
+    """Append a stored part; False when the upload doesn't end at `offset` any more, or has no room for it."""
     statement = (
         update(uploads)
-        .where(uploads.c.id == upload_id, uploads.c.committed_bytes == offset, uploads.c.sha1 == "")
+        .where(
+            uploads.c.id == upload_id,
+            uploads.c.committed_bytes == offset,
+            uploads.c.sha1 == "",
+            or_(uploads.c.size_bytes == 0, uploads.c.size_bytes >= offset + size_bytes),
+        )
         .values(
             committed_bytes=uploads.c.committed_bytes + size_bytes,
             part_count=uploads.c.part_count + 1,

@@ -1,6 +1,5 @@
 """RPCs of live materials: their life, and the request and cancellation of their transcription."""
 
-import hashlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from uuid import UUID
@@ -9,20 +8,16 @@ import grpc.aio
 from frontrow.asr.v1 import live_material_pb2
 from frontrow.asr.v1 import live_material_service_pb2 as pb
 from frontrow.asr.v1.live_material_service_pb2_grpc import LiveMaterialServiceServicer
-from google.protobuf.message import Message
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common import keywords, paging
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
 from libs.common.objects import ObjectStore
-from services.asr import convert, repository_deletion, repository_upload
+from services.asr import convert, creation, repository_deletion, repository_upload
 from services.asr import repository_material as repository
 from services.asr.debug_records import DebugRecords
-from services.asr.errors import MaterialNotFound, NameTaken, RequestIdReused, UploadIncomplete, UploadTaken
 from services.asr.peers import enqueue_cancel, enqueue_transcription, material_subject
-from services.asr.states import AsrStatus
 from services.asr.transcripts import Transcripts
 from services.asr.uploads import Uploads
 
@@ -34,11 +29,11 @@ class LiveMaterialServicer(LiveMaterialServiceServicer):
     """LiveMaterialService over one database and one object store."""
 
     def __init__(
-        self, database: Database, store: ObjectStore, wake_relay: Callable[[], None], *, part_bytes: int
+        self, database: Database, store: ObjectStore, uploads: Uploads, wake_relay: Callable[[], None]
     ) -> None:
         """`wake_relay` is called after each commit that left something in the outbox."""
         self._database = database
-        self._uploads = Uploads(database, store, part_bytes=part_bytes)
+        self._uploads = uploads
         self._transcripts = Transcripts(database)
         self._debug = DebugRecords(database, store)
         self._wake_relay = wake_relay
@@ -46,88 +41,13 @@ class LiveMaterialServicer(LiveMaterialServiceServicer):
     async def CreateLiveMaterial(
         self, request: pb.CreateLiveMaterialRequest, context: Context
     ) -> pb.CreateLiveMaterialResponse:
-        """Create a material of a finished upload, with its task's outbox row in the same transaction."""
-        upload_id = convert.parse_id(request.upload_id, "upload_id")
+        """Create a material of an upload or an address, with its task's outbox row in one transaction."""
+        creation.checked(request)
         async with self._database.begin() as session:
-            material_id = await self._known(session, request)
-            created = material_id is None
-            if material_id is None:
-                material_id, created = await self._create(session, request, upload_id)
+            material_id, created = await creation.create(session, request)
             row = await repository.get(session, material_id)
         self._wake_relay()
         return pb.CreateLiveMaterialResponse(live_material=convert.material_message(row), created=created)
-
-    async def _known(self, session: AsyncSession, request: pb.CreateLiveMaterialRequest) -> UUID | None:
-        """Return the material that this request id made.
-
-        Raises:
-            RequestIdReused: it was made by a request with other content.
-        """
-        if not request.request_id:
-            return None
-        found = await repository.find_by_request(session, request.request_id)
-        if found is None:
-            return None
-        material_id, digest = found
-        if digest != _digest(request):
-            raise RequestIdReused(
-                "this request_id made a live material of other content; choose a new one",
-                live_material_id=str(material_id),
-            )
-        return material_id
-
-    async def _create(
-        self, session: AsyncSession, request: pb.CreateLiveMaterialRequest, upload_id: UUID
-    ) -> tuple[UUID, bool]:
-        """Insert a new material; returns its id, or that of the one which the same request has just made.
-
-        Raises:
-            NameTaken, UploadTaken, UploadNotFound, UploadIncomplete, RequestIdReused.
-        """
-        material_id = uuid7()
-        try:
-            if await self._insert(session, request, upload_id, material_id):
-                return material_id, True
-        except (NameTaken, UploadTaken):
-            # a call with this request id that was quicker has the name and the upload, too
-            known = await self._known(session, request)
-            if known is None:
-                raise
-            return known, False
-        known = await self._known(session, request)
-        if known is None:
-            raise MaterialNotFound("the live material made under this request_id has just been deleted")
-        return known, False
-
-    async def _insert(
-        self, session: AsyncSession, request: pb.CreateLiveMaterialRequest, upload_id: UUID, material_id: UUID
-    ) -> bool:
-        # locked: an old upload must not expire between this look and the insert
-        upload = await repository_upload.get(session, upload_id, for_update=True)
-        if not upload.sha1:
-            raise UploadIncomplete(
-                f"{upload.committed_bytes} of {upload.size_bytes} bytes are stored; resume the upload first",
-                committed_bytes=str(upload.committed_bytes),
-            )
-        task_id = None if request.skip_transcription else uuid7()
-        values = {
-            "id": material_id,
-            "request_id": request.request_id,
-            "request_digest": _digest(request),
-            "name": request.name,
-            "remark": request.remark,
-            "upload_id": upload_id,
-            "file_name": upload.file_name,
-            "media_key": upload.media_key,
-            "size_bytes": upload.size_bytes,
-            "sha1": upload.sha1,
-            "asr_status": AsrStatus.NONE if task_id is None else AsrStatus.PENDING,
-            "asr_task_id": task_id,
-        }
-        created = await repository.create(session, values)
-        if created and task_id is not None:
-            await enqueue_transcription(session, material_id, task_id, request.name)
-        return created
 
     async def UploadMedia(
         self, request_iterator: AsyncIterator[pb.UploadMediaRequest], context: Context
@@ -256,10 +176,6 @@ class LiveMaterialServicer(LiveMaterialServiceServicer):
 
 def _material_id(text: str) -> UUID:
     return convert.parse_id(text, "live_material_id")
-
-
-def _digest(request: Message) -> str:
-    return hashlib.sha256(request.SerializeToString(deterministic=True)).hexdigest()
 
 
 def _masked(request: pb.UpdateLiveMaterialRequest) -> dict[str, str]:

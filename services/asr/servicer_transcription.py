@@ -1,6 +1,8 @@
 """RPCs of the ASR worker: begin, parts, progress, result, failure."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -11,7 +13,7 @@ from frontrow.asr.v1.transcription_service_pb2_grpc import TranscriptionServiceS
 
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
-from services.asr import convert, repository_debug
+from services.asr import convert, repository_debug, repository_fetch
 from services.asr import repository_transcription as repository
 from services.asr.convert_transcript import (
     batches,
@@ -20,7 +22,10 @@ from services.asr.convert_transcript import (
     utterance_json,
     utterance_message,
 )
+from services.asr.fetches import Fetches
 from services.asr.states import Begin
+from services.asr.streams import PART_BYTES, RESULT_BYTES, bounded
+from services.asr.transcript_terms import terms_of
 
 T = TypeVar("T")
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -31,6 +36,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._fetches = Fetches(database)
 
     async def BeginTranscription(
         self, request: pb.BeginTranscriptionRequest, context: Context
@@ -43,6 +49,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
             if decision is Begin.BEGIN:
                 await repository_debug.started(session, material_id, row.asr_version)
             indices = await repository.part_indices(session, material_id)
+            fetch = await repository_fetch.state(session, row.upload_id) if not row.media_key else None
         finished = decision is Begin.ALREADY_COMPLETED
         return pb.BeginTranscriptionResponse(
             state=pb.BEGIN_STATE_ALREADY_COMPLETED if finished else pb.BEGIN_STATE_BEGUN,
@@ -52,7 +59,19 @@ class TranscriptionServicer(TranscriptionServiceServicer):
             file_name=row.file_name,
             size_bytes=row.size_bytes,
             live_material_name=row.name,
+            fetch=convert.fetch_message(*fetch) if fetch else None,
         )
+
+    async def SaveFetchedPiece(
+        self, request: pb.SaveFetchedPieceRequest, context: Context
+    ) -> pb.SaveFetchedPieceResponse:
+        """Keep a piece of the recording that the current run fetches."""
+        return pb.SaveFetchedPieceResponse(committed_bytes=await self._fetches.save_piece(request))
+
+    async def FinishFetch(self, request: pb.FinishFetchRequest, context: Context) -> pb.FinishFetchResponse:
+        """Give the material the recording that the current run has fetched."""
+        await self._fetches.finish(request)
+        return pb.FinishFetchResponse()
 
     async def GetTranscriptParts(
         self, request: pb.GetTranscriptPartsRequest, context: Context
@@ -94,7 +113,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
         """Keep one chunk's result as a whole."""
         header: pb.TranscriptPartHeader | None = None
         utterances: list[dict[str, Any]] = []
-        async for request in request_iterator:
+        async for request in bounded(request_iterator, PART_BYTES):
             if request.WhichOneof("item") == "header":
                 header = _once(header, request.header)
             else:
@@ -126,7 +145,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
         utterances: list[dict[str, Any]] = []
         paragraphs: list[dict[str, Any]] = []
         topics: list[dict[str, Any]] = []
-        async for request in request_iterator:
+        async for request in bounded(request_iterator, RESULT_BYTES):
             if request.WhichOneof("item") == "result":
                 result = _once(result, request.result)
                 continue
@@ -162,9 +181,11 @@ class TranscriptionServicer(TranscriptionServiceServicer):
             "asr_summaries": topics,
             "utterance_count": len(utterances),
         }
+        # a fraction of a second for each hour of speech, which no transaction and no other call waits for
+        found_by = await asyncio.to_thread(_found_by, paragraphs)
         async with self._database.begin() as session:
             if await repository.complete(session, material_id, result.asr_version, material, transcript):
-                await repository.add_paragraphs(session, material_id, paragraphs)
+                await repository.add_paragraphs(session, material_id, found_by)
                 await repository_debug.ended(session, material_id, result.asr_version, "completed")
 
     async def FailTranscription(
@@ -179,6 +200,11 @@ class TranscriptionServicer(TranscriptionServiceServicer):
             )
             await repository_debug.ended(session, material_id, request.asr_version, "failed")
         return pb.FailTranscriptionResponse()
+
+
+def _found_by(paragraphs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add to paragraphs what they are found by."""
+    return [paragraph | asdict(terms_of(paragraph["text"])) for paragraph in paragraphs]
 
 
 def _once(seen: T | None, header: T) -> T:

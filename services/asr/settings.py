@@ -22,6 +22,9 @@ class AsrSettings(BaseSettings):
     removal_interval_seconds: float = Field(
         default=30.0, gt=0, le=86400, description="Between removals of doomed objects."
     )
+    indexing_interval_seconds: float = Field(
+        default=300.0, gt=0, le=86400, description="Between looks for paragraphs that aren't indexed yet."
+    )
     debug_cleanup_interval_seconds: float = Field(
         default=300.0, gt=0, le=86400, description="Between clean-ups of the debug records."
     )

@@ -19,6 +19,7 @@ from services.asr.convert_transcript import (
     topic_message,
     utterance_message,
 )
+from services.asr.file_names import file_stem
 
 _FORMATS = {
     pb.EXPORT_FORMAT_UNSPECIFIED: exports.FORMATS["txt"],
@@ -84,7 +85,7 @@ class Transcripts:
         name, row, paragraphs = await self._read(material_id, with_utterances=True)
         wanted = _FORMATS[request.format]
         info = pb.ExportInfo(
-            file_name=f"{_file_stem(name)}.{wanted.suffix}", content_type=wanted.content_type
+            file_name=f"{file_stem(name, 'transcript')}.{wanted.suffix}", content_type=wanted.content_type
         )
         yield pb.ExportTranscriptResponse(info=info)
         transcript = exports.Transcript(
@@ -141,10 +142,5 @@ def _hit(row: Row[Any]) -> pb.TranscriptHit:
         paragraph=paragraph_message(row),
         start_ms=row.start_ms,
         end_ms=row.end_ms,
+        match=pb.TRANSCRIPT_MATCH_WRITTEN if row.as_written else pb.TRANSCRIPT_MATCH_HEARD,
     )
-
-
-def _file_stem(name: str) -> str:
-    """Make a file name of a material's: no separators, no dot or dash in front, not endless."""
-    plain = "".join("_" if letter in '/\\:*?"<>|' or not letter.isprintable() else letter for letter in name)
-    return plain.strip(" .-")[:100] or "transcript"

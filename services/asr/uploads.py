@@ -52,6 +52,8 @@ class Uploads:
             upload_id = convert.parse_id(metadata.upload_id, "metadata.upload_id")
             async with self._database.begin() as session:
                 row = await repository_upload.get(session, upload_id)
+            if row.source_url:
+                raise InvalidArgument.of_field("metadata.upload_id", "is fetched from the web, not uploaded")
             if metadata.offset != row.committed_bytes:
                 raise _mismatch(metadata.offset, row.committed_bytes)
             return upload_id, row.size_bytes, row.committed_bytes

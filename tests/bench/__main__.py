@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from tests.bench import ingest, processes, review, task
+from tests.bench import asr, ingest, processes, review, task
 from tests.bench.bed import Bed
 from tests.bench.cluster import OPTIONS, Cluster
 from tests.bench.report import Figure, Report
@@ -20,6 +20,7 @@ CONTEXTS: dict[str, dict[str, Callable[[Bed], Awaitable[list[Figure]]]]] = {
     "task": task.BENCHMARKS,
     "ingest": ingest.BENCHMARKS,
     "review": review.BENCHMARKS,
+    "asr": asr.BENCHMARKS,
 }
 BENCHMARKS = {name: measure for benchmarks in CONTEXTS.values() for name, measure in benchmarks.items()}
 FOLDER = processes.ROOT / "var" / "bench"

@@ -26,7 +26,7 @@ from demo.site import ImageSite
 from libs.common.client import connect
 from libs.common.testing import eventually
 from tests.e2e.process import ROOT, Process, environment
-from tests.integration.asr.bed import results
+from tests.integration.asr.made_transcripts import results
 
 pytestmark = pytest.mark.timeout(300)  # whole processes
 
@@ -179,13 +179,18 @@ def test_a_spiders_key_changes_without_a_gap(instance: Process) -> None:
     assert "frontrow spiders list" in nobody.stderr
 
 
+def test_an_article_that_was_never_submitted_is_unknown_and_can_be_asked_about_all_the_same(
+    instance: Process,
+) -> None:
+    unknown = instance.cli("explain", "https://www.vogue.com/fashion-shows/never-seen")
+    assert "ARTICLE_UNKNOWN" in unknown.stderr
+    assert "--kind" in unknown.stderr
+
+
 async def test_an_article_of_an_unknown_brand_is_explained_and_comes_in_once_the_brand_is_there(
     instance: Process, site: ImageSite
 ) -> None:
     url, brand = "https://www.vogue.com/fashion-shows/of-an-operator", "Maison Nirgendwo"
-    unknown = instance.cli("explain", url)
-    assert "ARTICLE_UNKNOWN" in unknown.stderr
-    assert "--kind" in unknown.stderr
     image = gallery_pb2.GalleryImage(url=f"{site.origin}/photos/rocket.jpg", position=1)
     gallery = gallery_pb2.Gallery(
         kind=gallery_pb2.GALLERY_KIND_RUNWAY, title="Show", source="vogue", source_url=url, brand=brand,

@@ -6,6 +6,7 @@ container formats of recordings, so that a playlist can't make ffmpeg read other
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import functools
 import os
@@ -23,7 +24,7 @@ Progress = Callable[[float], None]
 
 INPUT_GUARD = ("-protocol_whitelist", PROTOCOLS, "-format_whitelist", FORMATS)
 _STDERR_TAIL = 1500
-_NO_SPACE = ("No space left on device", os.strerror(errno.ENOSPC))
+_NO_SPACE = ("No space left on device", os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 
 @functools.cache
@@ -87,7 +88,9 @@ async def run(
         DiskFull, FfmpegMissing: this machine, not the recording, is at fault.
         FfmpegTimeout: either of them is.
     """
-    argv = [find(), "-nostdin", "-hide_banner", "-loglevel", "error", "-y", "-progress", "pipe:1"]
+    # looked for once, which takes a child process: not on the event loop
+    program = await asyncio.to_thread(find)
+    argv = [program, "-nostdin", "-hide_banner", "-loglevel", "error", "-y", "-progress", "pipe:1"]
     watcher = _ProgressLines(duration_ms, on_progress)
     try:
         done = await child.run([*argv, *arguments], timeout_seconds=timeout_seconds, on_stdout_line=watcher)

@@ -20,6 +20,10 @@ class EngineFailed(Exception):
     """The engine gave no answer for a chunk: it crashed, hung or refused. Another try may succeed."""
 
 
+class EngineUnreachable(Exception):
+    """The engine's server is down or busy, whatever the recording: infrastructure, never charged."""
+
+
 class Engine(Protocol):
     """A speech recogniser."""
 
@@ -40,7 +44,8 @@ class Engine(Protocol):
         recording. Stops at once when cancelled.
 
         Raises:
-            EngineFailed, NoEngine.
+            EngineFailed: no answer for this chunk.
+            EngineUnreachable, NoEngine: no engine for any chunk.
         """
         ...
 
@@ -54,7 +59,7 @@ class FasterWhisper:
 
     def __init__(self, settings: AsrWorkerSettings) -> None:
         self._settings = settings
-        self._pool = ChildPool("services.asr.worker.engine_child", size=settings.concurrency)
+        self._pool = ChildPool("services.asr.worker.engine_child", size=settings.loops)
         self._found: tuple[Path, str] | None = None
         self._finding = asyncio.Lock()
 

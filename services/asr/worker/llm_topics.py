@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from services.asr.worker.llm_errors import AnswerTooLong, LlmFailed, WrongAnswer
-from services.asr.worker.speech import Topic, Utterance
+from services.asr.worker.speech import OnShare, Topic, Utterance, ignore_share
 
 Json = dict[str, Any]
 
@@ -69,7 +69,9 @@ class LlmTopics:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def topics(self, utterances: Sequence[Utterance]) -> tuple[list[Topic], str]:
+    async def topics(
+        self, utterances: Sequence[Utterance], on_share: OnShare = ignore_share
+    ) -> tuple[list[Topic], str]:
         """Return the topics in order, covering all utterances, and what made them (`llm/<model>`).
 
         Windows hold at most an hour or 16,000 characters. The last topic of a window may go on in the next
@@ -86,6 +88,7 @@ class LlmTopics:
             goes_on = end < len(utterances) and len(found) > 1
             begin = found.pop()[0] if goes_on else end
             starts += found
+            on_share(end / len(utterances))
         ends = [first for first, _ in starts[1:]] + [len(utterances)]
         made = [_topic(utterances, first, end, item) for (first, item), end in zip(starts, ends, strict=True)]
         return made, f"llm/{self._model.name}"[:128]

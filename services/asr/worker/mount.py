@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
 
 import grpc.aio
 import structlog
@@ -13,7 +11,7 @@ from libs.common import scratch
 from libs.common.client import connect
 from libs.common.dial import dial
 from libs.common.objects import open_store
-from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from libs.common.surroundings import Surroundings
 from services.asr.worker.engine import Engine, FasterWhisper
 from services.asr.worker.llm_settings import LlmSettings
 from services.asr.worker.llm_topics import LlmTopics
@@ -28,35 +26,13 @@ log = structlog.get_logger(__name__)
 TASK_TYPE = "asr"
 
 
-class Common(Protocol):
-    """What the worker needs of the settings that all processes share; a worker has no database."""
-
-    @property
-    def transport(self) -> TransportSettings: ...
-
-    @property
-    def peers(self) -> PeerSettings: ...
-
-    @property
-    def store(self) -> StoreSettings: ...
-
-
-@dataclass(frozen=True)
-class WorkerCommon:
-    """The shared settings of a worker process alone."""
-
-    transport: TransportSettings
-    peers: PeerSettings
-    store: StoreSettings
-
-
 class AsrWorker:
     """Claims `asr` tasks and transcribes; a Loop. Everything it needs is opened at the start."""
 
     def __init__(
         self,
         settings: AsrWorkerSettings,
-        common: Common,
+        common: Surroundings,
         *,
         engine: Engine | None = None,
         llm: LlmSettings | None = None,
@@ -95,8 +71,7 @@ class AsrWorker:
             target=dial(self._common.peers.task_address, self._common.transport),
             types=[TASK_TYPE],
             handler=transcriber.handle,
-            concurrency=self._settings.concurrency,
-            run_timeout_seconds=self._settings.run_timeout_seconds,
+            concurrency=self._settings.loops,
             on_serving=self._on_serving,
         )
         await self._worker.start()
@@ -113,12 +88,18 @@ class AsrWorker:
 
 
 def _engine(settings: AsrWorkerSettings) -> Engine:
-    if not settings.remote_engine.url:
-        return FasterWhisper(settings)
-    # its client takes long to import
-    from services.asr.worker.remote_engine import RemoteEngine
+    # a server's client takes long to import
+    if settings.cloud_engine.url:
+        from services.asr.worker.cloud_engine import CloudEngine
 
-    return RemoteEngine(settings.remote_engine, language=settings.language, prompt=settings.initial_prompt)
+        return CloudEngine(settings.cloud_engine, language=settings.language, prompt=settings.initial_prompt)
+    if settings.remote_engine.url:
+        from services.asr.worker.remote_engine import RemoteEngine
+
+        return RemoteEngine(
+            settings.remote_engine, language=settings.language, prompt=settings.initial_prompt
+        )
+    return FasterWhisper(settings)
 
 
 def _llm_topics(settings: LlmSettings) -> LlmTopics:
@@ -129,7 +110,7 @@ def _llm_topics(settings: LlmSettings) -> LlmTopics:
 
 
 def build_worker(
-    settings: AsrWorkerSettings, common: Common, *, on_serving: Callable[[bool], None] | None = None
+    settings: AsrWorkerSettings, common: Surroundings, *, on_serving: Callable[[bool], None] | None = None
 ) -> AsrWorker:
     """Build the worker over the task service, the asr context and the object store."""
     return AsrWorker(settings, common, llm=settings.llm, on_serving=on_serving)

@@ -1,7 +1,7 @@
 """Typed calls of the ASR worker to the asr context; transport troubles are told apart from refusals."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,7 +14,8 @@ from frontrow.asr.v1.transcription_service_pb2_grpc import TranscriptionServiceS
 
 from libs.common.client import is_outage, reading, reason_of
 from libs.common.loops import backoff_seconds
-from services.asr.worker.speech import Paragraph, Part, Span, Topic, Utterance, Word
+from services.asr.worker import messages
+from services.asr.worker.speech import Paragraph, Part, Topic, Utterance
 
 log = structlog.get_logger(__name__)
 
@@ -23,7 +24,6 @@ T = TypeVar("T")
 _CALL_SECONDS = 10.0
 _STREAM_SECONDS = 120.0
 _ATTEMPTS = 5
-_BATCH = 100
 
 
 class RunLost(Exception):
@@ -39,13 +39,33 @@ class AsrUnreachable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """A stored piece of a recording."""
+
+    object_key: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A recording that is to be fetched from the web, and what earlier runs kept of it."""
+
+    url: str
+    upload_id: str
+    pieces: tuple[Piece, ...]
+    validator: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Begun:
-    """What a begin answered."""
+    """What a begin answered; `fetch` is None when the recording is stored."""
 
     already_completed: bool
     asr_version: int
     part_indices: tuple[int, ...]
     media_key: str
+    fetch: Fetch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +106,42 @@ class AsrPeer:
             asr_version=answer.asr_version,
             part_indices=tuple(answer.part_indices),
             media_key=answer.media_key,
+            fetch=_fetch(answer.fetch) if answer.HasField("fetch") else None,
         )
+
+    async def save_piece(
+        self,
+        material_id: str,
+        asr_version: int,
+        offset: int,
+        piece: Piece,
+        *,
+        validator: str,
+        total_bytes: int,
+    ) -> None:
+        """Have a stored piece of the recording noted; repeatable."""
+        request = pb.SaveFetchedPieceRequest(
+            material_id=material_id,
+            asr_version=asr_version,
+            offset=offset,
+            piece=pb.FetchedPiece(object_key=piece.object_key, size_bytes=piece.size_bytes),
+            validator=validator,
+            total_bytes=total_bytes,
+        )
+        await _patiently(lambda: self._stub.SaveFetchedPiece(request, timeout=_CALL_SECONDS))
+
+    async def finish_fetch(
+        self, material_id: str, asr_version: int, media_key: str, *, size_bytes: int, sha1: str
+    ) -> None:
+        """Give the material its whole recording; repeatable."""
+        request = pb.FinishFetchRequest(
+            material_id=material_id,
+            asr_version=asr_version,
+            media_key=media_key,
+            size_bytes=size_bytes,
+            sha1=sha1,
+        )
+        await _patiently(lambda: self._stub.FinishFetch(request, timeout=_CALL_SECONDS))
 
     async def parts(self, material_id: str, asr_version: int) -> dict[int, Part]:
         """Read the parts kept from earlier runs, by index."""
@@ -96,7 +151,7 @@ class AsrPeer:
             found: dict[int, Part] = {}
             async with reading(self._stub.GetTranscriptParts(request, timeout=_STREAM_SECONDS)) as answers:
                 async for answer in answers:
-                    part = _part(answer.part)
+                    part = messages.part_of(answer.part)
                     before = found.get(part.span.index)
                     if before is not None:
                         both = before.utterances + part.utterances
@@ -126,13 +181,13 @@ class AsrPeer:
         )
         header = pb.TranscriptPartHeader(material_id=material_id, asr_version=asr_version, part=described)
 
-        def messages() -> Iterator[pb.SaveTranscriptPartRequest]:
+        def stream() -> Iterator[pb.SaveTranscriptPartRequest]:
             yield pb.SaveTranscriptPartRequest(header=header)
-            for some in _batches(_utterances(part.utterances)):
+            for some in messages.batches(messages.utterances(part.utterances)):
                 yield pb.SaveTranscriptPartRequest(utterances=pb.PartUtterances(utterances=some))
 
         await _patiently(
-            lambda: self._stub.SaveTranscriptPart(_streamed(messages()), timeout=_STREAM_SECONDS)
+            lambda: self._stub.SaveTranscriptPart(messages.streamed(stream()), timeout=_STREAM_SECONDS)
         )
 
     async def complete(self, material_id: str, asr_version: int, result: Result) -> None:
@@ -153,17 +208,17 @@ class AsrPeer:
             topic_count=len(result.topics),
         )
 
-        def messages() -> Iterator[pb.CompleteTranscriptionRequest]:
+        def stream() -> Iterator[pb.CompleteTranscriptionRequest]:
             yield pb.CompleteTranscriptionRequest(result=header)
-            for topics in _batches(_topics(result.topics)):
+            for topics in messages.batches(messages.topics(result.topics)):
                 yield pb.CompleteTranscriptionRequest(batch=pb.ResultBatch(topics=topics))
-            for paragraphs in _batches(_paragraphs(result.paragraphs)):
+            for paragraphs in messages.batches(messages.paragraphs(result.paragraphs)):
                 yield pb.CompleteTranscriptionRequest(batch=pb.ResultBatch(paragraphs=paragraphs))
-            for utterances in _batches(_utterances(result.utterances)):
+            for utterances in messages.batches(messages.utterances(result.utterances)):
                 yield pb.CompleteTranscriptionRequest(batch=pb.ResultBatch(utterances=utterances))
 
         await _patiently(
-            lambda: self._stub.CompleteTranscription(_streamed(messages()), timeout=_STREAM_SECONDS)
+            lambda: self._stub.CompleteTranscription(messages.streamed(stream()), timeout=_STREAM_SECONDS)
         )
 
     async def fail(
@@ -206,73 +261,6 @@ async def _patiently(call: Callable[[], Awaitable[T]], *, attempts: int = _ATTEM
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-async def _streamed(messages: Iterable[T]) -> AsyncIterator[T]:
-    for message in messages:
-        yield message
-
-
-def _batches(messages: Sequence[T]) -> Iterator[Sequence[T]]:
-    for start in range(0, len(messages), _BATCH):
-        yield messages[start : start + _BATCH]
-
-
-def _utterances(items: Sequence[Utterance]) -> list[transcript_pb2.Utterance]:
-    return [
-        transcript_pb2.Utterance(
-            index=index,
-            start_ms=item.start_ms,
-            end_ms=item.end_ms,
-            text=item.text,
-            raw_text="" if item.raw_text == item.text else item.raw_text,
-            words=[
-                transcript_pb2.Word(text=word.text, start_ms=word.start_ms, end_ms=word.end_ms)
-                for word in item.words
-            ],
-        )
-        for index, item in enumerate(items)
-    ]
-
-
-def _paragraphs(items: Sequence[Paragraph]) -> list[transcript_pb2.Paragraph]:
-    return [
-        transcript_pb2.Paragraph(
-            index=index,
-            start_ms=item.start_ms,
-            end_ms=item.end_ms,
-            text=item.text,
-            first_utterance=item.first,
-            utterance_count=item.count,
-        )
-        for index, item in enumerate(items)
-    ]
-
-
-def _topics(items: Sequence[Topic]) -> list[transcript_pb2.Topic]:
-    return [
-        transcript_pb2.Topic(
-            index=index,
-            title=item.title,
-            summary=item.summary,
-            keywords=item.keywords,
-            start_ms=item.start_ms,
-            end_ms=item.end_ms,
-            first_utterance=item.first,
-            utterance_count=item.count,
-        )
-        for index, item in enumerate(items)
-    ]
-
-
-def _part(message: transcript_pb2.TranscriptPart) -> Part:
-    utterances = tuple(
-        Utterance(
-            item.start_ms,
-            item.end_ms,
-            item.text,
-            item.raw_text or item.text,
-            tuple(Word(word.text, word.start_ms, word.end_ms) for word in item.words),
-        )
-        for item in message.utterances
-    )
-    span = Span(message.index, message.start_ms, message.end_ms)
-    return Part(span, message.engine, message.language, utterances)
+def _fetch(message: pb.MediaFetch) -> Fetch:
+    pieces = tuple(Piece(piece.object_key, piece.size_bytes) for piece in message.pieces)
+    return Fetch(message.url, message.upload_id, pieces, message.validator, message.size_bytes)

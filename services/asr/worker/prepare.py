@@ -1,6 +1,7 @@
 """Prepare a recording: what it is, one canonical file with a right clock, the audio that the engine hears."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,13 +25,13 @@ class Prepared:
 
 async def prepare(
     store: ObjectStore,
-    media_key: str,
+    recording: AbstractAsyncContextManager[Path],
     canonical_key: str,
     folder: Path,
     *,
     on_share: Callable[[float], None],
 ) -> Prepared:
-    """Make the canonical file and the audio of a stored recording; the canonical file is stored as well.
+    """Make the canonical file and the audio of a recording; the canonical file is stored as well.
 
     `on_share` is told the share done, 0 to 1.
 
@@ -40,7 +41,7 @@ async def prepare(
         MediaInfrastructure, StoreUnavailable, ObjectMissing: trouble around it.
     """
     made_path, wav = folder / "canonical.mp4", folder / "audio.wav"
-    async with store.local_path(media_key) as source:
+    async with recording as source:
         media = await probe.probe(source)
         made = await canonical.make(source, made_path, media, on_progress=lambda share: on_share(share * 0.5))
     await audio.extract(

@@ -49,9 +49,14 @@ class Progress:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._sender is not None:
-            self._sender.cancel()
-            await asyncio.gather(self._sender, return_exceptions=True)
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Send nothing any more, and wait until nothing is under way; safe to call twice."""
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.cancel()
+            await asyncio.gather(sender, return_exceptions=True)
 
     async def _run(self) -> None:
         while True:

@@ -2,45 +2,41 @@
 
 import asyncio
 from collections import Counter
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
-from frontrow.worker import Completed, Failed, Infrastructure, Outcome, Released, Run, TaskFailed
+from frontrow.worker import Completed, Failed, Infrastructure, Outcome, Released, Run
 
+from libs.common.fetch_problems import HostPaused
 from libs.common.loops import uninterrupted
-from libs.common.objects import ObjectMissing, ObjectStore, StoreUnavailable
+from libs.common.objects import ObjectMissing, ObjectStore
 from libs.common.scratch import run_folder
-from services.asr.media.errors import MediaError, MediaInfrastructure
 from services.asr.states import CANCELLED_REASON
+from services.asr.worker import failures
 from services.asr.worker.debug_record import DebugRecord
 from services.asr.worker.engine import Engine
-from services.asr.worker.model import NoEngine
+from services.asr.worker.failures import MediaLost, NoSpeech, RunTimeout
 from services.asr.worker.paragraphs import paragraphs
 from services.asr.worker.peers import AsrPeer, AsrUnreachable, Begun, NotWanted, Result, RunLost
 from services.asr.worker.prepare import Prepared, prepare
-from services.asr.worker.progress import TRANSCRIBING_FROM, Progress
+from services.asr.worker.progress import TRANSCRIBING_FROM, TRANSCRIBING_TO, Progress
 from services.asr.worker.settings import AsrWorkerSettings
 from services.asr.worker.speech import Part
 from services.asr.worker.summaries import Summarizer
 from services.asr.worker.transcribe import transcribe
 
+if TYPE_CHECKING:
+    from services.asr.worker.fetch import Fetched
+
 log = structlog.get_logger(__name__)
 
-# Trouble around a run, not of its recording: the task is given back uncharged, and the worker backs off.
-_INFRASTRUCTURE = (MediaInfrastructure, StoreUnavailable, AsrUnreachable, NoEngine, OSError)
-
-
-class NoSpeech(MediaError):
-    """Nobody speaks in the recording."""
-
-    reason = "NO_SPEECH"
-
-
-class MediaLost(MediaError):
-    """The stored recording is gone."""
-
-    reason = "MEDIA_LOST"
+# Of the first percents, when the recording is fetched from the web.
+_FETCH_SHARE = 0.6
+# Of those after the engine's last; the rest is for what comes behind.
+_SUMMARIES_PERCENT = 4
 
 
 class Transcriber:
@@ -59,6 +55,11 @@ class Transcriber:
         self._engine = engine
         self._summarizer = summarizer
         self._settings = settings
+
+    @property
+    def run_timeout_seconds(self) -> float:
+        """The hard limit of one run (domain.md 2.5)."""
+        return self._settings.run_timeout_seconds
 
     async def handle(self, run: Run) -> Outcome:
         """Begin the run and bring it to its end, which is an outcome or an exception of the worker's."""
@@ -99,26 +100,52 @@ class Transcriber:
         if not any(part.utterances for part in parts):
             raise NoSpeech("nobody speaks in this recording; there is nothing to transcribe")
         result = await self._post_process(run, prepared, parts)
+        # a report under way would reach a completed material, and be refused as if the run were lost
+        await run.progress.stop()
         await uninterrupted(self._asr.complete(run.material_id, run.begun.asr_version, result))
 
     async def _prepare(self, run: "_Transcription", folder: Path) -> Prepared:
+        fetched = await self._fetch(run, folder)
+        recording: AbstractAsyncContextManager[Path] = (
+            nullcontext(fetched.path) if fetched else self._store.local_path(run.begun.media_key)
+        )
+        rest = TRANSCRIBING_FROM * (1 - _FETCH_SHARE if fetched else 1)
         try:
             prepared = await prepare(
                 self._store,
-                run.begun.media_key,
+                recording,
                 f"recordings/{run.material_id}/canonical.mp4",
                 folder,
-                on_share=lambda share: run.progress.report(int(share * TRANSCRIBING_FROM)),
+                on_share=lambda share: run.progress.report(int(TRANSCRIBING_FROM - rest + share * rest)),
             )
         except ObjectMissing as error:
             raise MediaLost("the stored recording is gone; upload it again as a new material") from error
         content = {name: getattr(prepared, name) for name in Prepared.__dataclass_fields__}
-        await run.record.write("001_prepare", {**content, "kept_parts": list(run.begun.part_indices)})
+        more = {"kept_parts": list(run.begun.part_indices), "fetched": fetched}
+        await run.record.write("001_prepare", {**content, **more})
         return prepared
+
+    async def _fetch(self, run: "_Transcription", folder: Path) -> "Fetched | None":
+        """Fetch the recording when it isn't stored yet; None when it is."""
+        if run.begun.fetch is None:
+            return None
+        # its HTTP client takes long to import, and most recordings are uploaded
+        from services.asr.worker.fetch import Fetcher, RunOfMaterial
+
+        fetcher = Fetcher(self._settings.fetch, self._store, self._asr)
+        share = _FETCH_SHARE * TRANSCRIBING_FROM
+        return await fetcher.fetch(
+            RunOfMaterial(run.material_id, run.begun.asr_version),
+            run.begun.fetch,
+            folder,
+            on_share=lambda done: run.progress.report(int(done * share)),
+        )
 
     async def _post_process(self, run: "_Transcription", prepared: Prepared, parts: list[Part]) -> Result:
         spoken = [utterance for part in parts for utterance in part.utterances]
-        summaries = await self._summarizer.summarize(spoken)
+        summaries = await self._summarizer.summarize(
+            spoken, lambda share: run.progress.report(TRANSCRIBING_TO + int(share * _SUMMARIES_PERCENT))
+        )
         topics, source = summaries.topics, summaries.source
         await run.record.write("003_llm_summaries", asdict(summaries))
         made = paragraphs(spoken, {topic.first for topic in topics})
@@ -193,30 +220,39 @@ class _Transcription:
             self._working.cancel()
 
     async def outcome(self) -> Outcome:
-        """Do the work and tell how the run ended."""
+        """Do the work and tell how the run ended.
+
+        Raises:
+            Infrastructure: its surroundings are at fault; no try is charged.
+        """
+        seconds = self._transcriber.run_timeout_seconds
         try:
-            async with self.progress:
+            async with asyncio.timeout(seconds) as limit, self.progress:
                 await self._work()
-        except RunLost:
-            return Released()
-        except NotWanted as error:
-            return Failed(str(error))
-        except MediaError as error:
-            await uninterrupted(self._fail(error, error.reason, retryable=False))
-            return Failed(f"{error.reason}: {error}")
-        except _INFRASTRUCTURE as error:
-            reason = getattr(error, "reason", None) or _upper_snake(type(error).__name__)
-            await uninterrupted(self._fail(error, reason, retryable=True))
-            raise Infrastructure(f"{reason}: {error}") from error
         except asyncio.CancelledError as error:
             if self._run.cancel_requested:
                 await uninterrupted(self._fail(error, CANCELLED_REASON, retryable=False))
             raise
-        except Exception as error:
-            reason = _upper_snake(type(error).__name__)
-            await uninterrupted(self._fail(error, reason, retryable=True))
-            raise TaskFailed(f"{reason}: {error}", retryable=True) from error
+        except Exception as error:  # noqa: BLE001 - the one failure path; it is written down and told
+            if isinstance(error, TimeoutError) and limit.expired():
+                error = RunTimeout(f"the run took longer than {seconds:g} seconds and was stopped")
+            return await self._failed(error)
         return Completed()
+
+    async def _failed(self, error: Exception) -> Outcome:
+        """Write a failure down, and return what the task is told of it."""
+        if isinstance(error, RunLost):
+            return Released()
+        if isinstance(error, NotWanted):
+            return Failed(str(error))
+        reason = failures.reason_of(error)
+        permanent = failures.is_permanent(error)
+        await uninterrupted(self._fail(error, reason, retryable=not permanent))
+        if isinstance(error, HostPaused):
+            return Released(error.seconds)
+        if failures.is_infrastructure(error):
+            raise Infrastructure(f"{reason}: {error}") from error
+        return Failed(f"{reason}: {error}", retryable=not permanent)
 
     async def _work(self) -> None:
         """Run the steps in a task of their own, which a lost lease cancels at once."""
@@ -234,10 +270,6 @@ class _Transcription:
         if isinstance(error, asyncio.CancelledError):
             error = RuntimeError("the transcription was cancelled on request")
         await self._transcriber.fail(self, error, reason, retryable=retryable)
-
-
-def _upper_snake(name: str) -> str:
-    return "".join(f"_{letter}" if letter.isupper() else letter for letter in name).strip("_").upper()
 
 
 def _raw_record(parts: list[Part], kept: object) -> dict[str, object]:

@@ -2,12 +2,17 @@
 
 import os
 from pathlib import Path
+from typing import Self
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from services.asr.worker.engine_settings import RemoteEngineSettings
+from services.asr.worker.engine_settings import CloudEngineSettings, RemoteEngineSettings
+from services.asr.worker.fetch_settings import FetchSettings
 from services.asr.worker.llm_settings import LlmSettings
+
+# A recording that a server recognises costs this machine next to nothing.
+_REMOTE_LOOPS = 6
 
 
 class AsrWorkerSettings(BaseSettings):
@@ -21,10 +26,10 @@ class AsrWorkerSettings(BaseSettings):
         default="127.0.0.1:7123", description="Where a worker process alone answers health checks, host:port."
     )
     concurrency: int = Field(
-        default_factory=lambda: os.cpu_count() or 1,
-        ge=1,
+        default=0,
+        ge=0,
         le=64,
-        description="Recordings at once; the number of cores suits an engine on this machine.",
+        description="Recordings at once; 0: as many as there are cores, or 6 when a server recognises them.",
     )
     model_dir: Path | None = Field(
         default=None,
@@ -56,3 +61,21 @@ class AsrWorkerSettings(BaseSettings):
     remote_engine: RemoteEngineSettings = Field(
         default_factory=RemoteEngineSettings, description="A speech server, by FRONTROW_ASR_ENGINE_..."
     )
+    fetch: FetchSettings = Field(
+        default_factory=FetchSettings, description="Recordings by URL, by FRONTROW_ASR_FETCH_..."
+    )
+    cloud_engine: CloudEngineSettings = Field(
+        default_factory=CloudEngineSettings, description="A service of jobs, by FRONTROW_ASR_CLOUD_..."
+    )
+
+    @property
+    def loops(self) -> int:
+        """Return how many recordings are worked on at once (domain.md 2.4)."""
+        remote = self.remote_engine.url or self.cloud_engine.url
+        return self.concurrency or (_REMOTE_LOOPS if remote else os.cpu_count() or 1)
+
+    @model_validator(mode="after")
+    def _want_one_engine(self) -> Self:
+        if self.remote_engine.url and self.cloud_engine.url:
+            raise ValueError("FRONTROW_ASR_ENGINE_URL and FRONTROW_ASR_CLOUD_URL are two engines: set one")
+        return self

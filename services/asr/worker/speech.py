@@ -1,6 +1,15 @@
 """What the worker's steps hand to one another: words, utterances, parts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+OnShare = Callable[[float], None]
+"""Told the share of a step that is done, 0 to 1."""
+
+
+def ignore_share(_share: float) -> None:
+    """Be an OnShare for those who don't want to know."""
+
 
 # Utterances never grow beyond this, so that a paragraph (at most 200 characters) can always hold one whole.
 MAX_UTTERANCE_CHARACTERS = 120

@@ -7,7 +7,7 @@ import structlog
 
 from services.asr.worker.llm_errors import LlmFailed
 from services.asr.worker.llm_topics import LlmTopics
-from services.asr.worker.speech import Topic, Utterance
+from services.asr.worker.speech import OnShare, Topic, Utterance, ignore_share
 from services.asr.worker.topics import LocalTopics
 
 log = structlog.get_logger(__name__)
@@ -29,16 +29,19 @@ class Summarizer:
         self._local = local
         self._llm = llm
 
-    async def summarize(self, utterances: Sequence[Utterance]) -> Summaries:
-        """Return the topics of all utterances; by the local method when there is no model, or it fails."""
+    async def summarize(self, utterances: Sequence[Utterance], on_share: OnShare = ignore_share) -> Summaries:
+        """Return the topics of all utterances; by the local method when there is no model, or it fails.
+
+        `on_share` is told the share done, 0 to 1; it may begin again when the model fails.
+        """
         error = ""
         if self._llm is not None and utterances:
             try:
-                return Summaries(*await self._llm.topics(utterances))
+                return Summaries(*await self._llm.topics(utterances, on_share))
             except LlmFailed as failed:
                 error = str(failed)
                 log.warning("asr.llm_failed", error=error[:300])
-        topics, source = await self._local.topics(utterances)
+        topics, source = await self._local.topics(utterances, on_share)
         return Summaries(topics, source, error)
 
     async def close(self) -> None:

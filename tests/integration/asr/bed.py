@@ -30,6 +30,7 @@ from libs.common.settings import (
     TransportSettings,
 )
 from libs.common.testing import eventually
+from tests.integration.asr.made_transcripts import results, utterances
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 PENDING, PROCESSING = live_material_pb2.ASR_STATUS_PENDING, live_material_pb2.ASR_STATUS_PROCESSING
@@ -226,66 +227,6 @@ def messages(
 def sha1_of(content: bytes) -> str:
     """Hash as the wire wants it."""
     return hashlib.sha1(content, usedforsecurity=False).hexdigest()
-
-
-def utterances(texts: Sequence[str]) -> list[transcript_pb2.Utterance]:
-    """Make utterances of a second each."""
-    return [
-        transcript_pb2.Utterance(
-            index=index,
-            start_ms=index * 1000,
-            end_ms=index * 1000 + 900,
-            text=text,
-            raw_text=f"raw {text}",
-            words=[transcript_pb2.Word(text=text, start_ms=index * 1000, end_ms=index * 1000 + 900)],
-        )
-        for index, text in enumerate(texts)
-    ]
-
-
-def results(
-    material_id: str, asr_version: int, texts: Sequence[str], *, count: int | None = None
-) -> AsyncIterator[run_pb.CompleteTranscriptionRequest]:
-    """Make a result stream; `count` announces another number of utterances than come."""
-    end_ms = len(texts) * 1000
-    topic = transcript_pb2.Topic(
-        title="话题", summary=texts[0], keywords=["词"], end_ms=end_ms, utterance_count=len(texts)
-    )
-    paragraphs = [
-        transcript_pb2.Paragraph(
-            index=index, text=text, start_ms=index * 1000, end_ms=index * 1000 + 900, first_utterance=index,
-            utterance_count=1,
-        )
-        for index, text in enumerate(texts)
-    ]  # fmt: skip
-
-    async def stream() -> AsyncIterator[run_pb.CompleteTranscriptionRequest]:
-        yield run_pb.CompleteTranscriptionRequest(
-            result=run_pb.TranscriptionResult(
-                material_id=material_id,
-                asr_version=asr_version,
-                duration_ms=end_ms,
-                width=640,
-                height=360,
-                canonical_key=f"recordings/{material_id}/canonical.mp4",
-                engine="e",
-                language="zh",
-                summaries_source="local/test",
-                utterance_count=len(texts) if count is None else count,
-                paragraph_count=len(texts),
-                topic_count=1,
-            )
-        )
-        yield run_pb.CompleteTranscriptionRequest(batch=run_pb.ResultBatch(topics=[topic]))
-        for start in range(0, len(texts), 500):
-            batch = run_pb.ResultBatch(paragraphs=paragraphs[start : start + 500])
-            yield run_pb.CompleteTranscriptionRequest(batch=batch)
-        said = utterances(texts)
-        for start in range(0, len(texts), 500):
-            batch = run_pb.ResultBatch(utterances=said[start : start + 500])
-            yield run_pb.CompleteTranscriptionRequest(batch=batch)
-
-    return stream()
 
 
 async def refusal(call: object) -> tuple[grpc.StatusCode, str | None]:

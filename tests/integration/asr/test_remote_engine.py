@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from services.asr.worker.engine import EngineFailed
+from services.asr.worker.engine import EngineFailed, EngineUnreachable
 from services.asr.worker.engine_settings import RemoteEngineSettings
 from services.asr.worker.remote_engine import RemoteEngine, segments
 from services.asr.worker.speech import Span, Word
@@ -55,9 +55,11 @@ async def engine(answer: Answer, **settings: Any) -> AsyncIterator[tuple[RemoteE
         form = await request.post()
         file = form["file"]
         assert isinstance(file, web.FileField)
+        with file.file as sound:
+            content = sound.read()
         asked.append(
             {
-                "sound": file.file.read(),
+                "sound": content,
                 "kinds": form.getall("timestamp_granularities[]"),
                 "key": request.headers.get("Authorization"),
                 **{name: form.get(name) for name in ("model", "language", "response_format")},
@@ -121,10 +123,21 @@ async def test_a_busy_server_is_asked_again_and_given_up_after_some_calls(wav: P
     async with engine(busy_once) as (remote, asked):
         await remote.transcribe(wav, SPAN, lambda _: None)
         assert len(asked) == 2
-    async with engine(lambda _: web.Response(status=429), attempts=3) as (remote, asked):
-        with pytest.raises(EngineFailed, match="in 3 calls: ClientError: status 429"):
+    async with engine(lambda _: web.Response(status=500), attempts=3) as (remote, asked):
+        with pytest.raises(EngineFailed, match="in 3 calls: status 500"):
             await remote.transcribe(wav, SPAN, lambda _: None)
         assert len(asked) == 3
+
+
+async def test_a_server_that_is_away_each_time_is_an_outage_and_no_failed_try(wav: Path) -> None:
+    async with engine(lambda _: web.Response(status=429), attempts=3) as (remote, asked):
+        with pytest.raises(EngineUnreachable, match="away: status 429"):
+            await remote.transcribe(wav, SPAN, lambda _: None)
+        assert len(asked) == 3
+    nobody = RemoteEngine(RemoteEngineSettings(url="http://127.0.0.1:1", attempts=2, first_pause_seconds=0))
+    with pytest.raises(EngineUnreachable, match="ClientConnectorError"):
+        await nobody.transcribe(wav, SPAN, lambda _: None)
+    await nobody.close()
 
 
 @pytest.mark.parametrize(
@@ -132,7 +145,8 @@ async def test_a_busy_server_is_asked_again_and_given_up_after_some_calls(wav: P
     [
         (web.Response(status=401, text="no key"), "401: no key"),
         (web.Response(text="<html>"), "no JSON"),
-        (web.json_response(["x"]), "no transcription"),
+        (web.json_response(["x"]), "no JSON object"),
+        (web.json_response({"text": 7}), "no transcription"),
     ],
 )
 async def test_a_refusal_is_not_repeated(wav: Path, answer: web.Response, said: str) -> None:

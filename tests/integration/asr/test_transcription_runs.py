@@ -24,8 +24,8 @@ from tests.integration.asr.bed import (
     Bed,
     common_settings,
     refusal,
-    results,
 )
+from tests.integration.asr.made_transcripts import results
 
 
 async def test_a_stale_run_is_requeued_and_its_progress_completion_and_failure_are_refused(bed: Bed) -> None:

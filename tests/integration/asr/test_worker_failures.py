@@ -13,7 +13,7 @@ from libs.common.testing import eventually
 from services.asr.media import ffmpeg
 from services.asr.worker.engine import FasterWhisper
 from services.asr.worker.mount import AsrWorker
-from services.asr.worker.speech import Topic, Utterance
+from services.asr.worker.speech import OnShare, Topic, Utterance
 from services.asr.worker.topics import LocalTopics
 from tests.integration.asr.bed import COMPLETED, FAILED, SAMPLES, Bed
 from tests.integration.asr.workers import (
@@ -67,11 +67,13 @@ async def test_a_late_stages_failure_keeps_the_transcript_and_the_retry_needs_no
     failures: list[int] = []
     local = LocalTopics.topics
 
-    async def fails_once(self: LocalTopics, utterances: Sequence[Utterance]) -> tuple[list[Topic], str]:
+    async def fails_once(
+        self: LocalTopics, utterances: Sequence[Utterance], on_share: OnShare
+    ) -> tuple[list[Topic], str]:
         if not failures:
             failures.append(len(utterances))
             raise RuntimeError("the model of the topics is ill")
-        return await local(self, utterances)
+        return await local(self, utterances, on_share)
 
     monkeypatch.setattr(LocalTopics, "topics", fails_once)
     counted = Counting(engine)

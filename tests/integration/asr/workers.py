@@ -90,7 +90,8 @@ import asyncio, sys
 from pathlib import Path
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
 from services.asr.worker import peers
-from services.asr.worker.mount import AsrWorker, WorkerCommon
+from libs.common.surroundings import WorkerSurroundings
+from services.asr.worker.mount import AsrWorker
 from services.asr.worker.settings import AsrWorkerSettings
 
 task, asr, store, models, scratch, hang_after = sys.argv[1:]
@@ -103,8 +104,8 @@ def hang(original):
     return then_hang
 
 setattr(peers.AsrPeer, hang_after, hang(getattr(peers.AsrPeer, hang_after)))
-common = WorkerCommon(TransportSettings(), PeerSettings(task_address=task, asr_address=asr),
-                      StoreSettings(object_store=store))
+common = WorkerSurroundings(TransportSettings(), PeerSettings(task_address=task, asr_address=asr),
+                            StoreSettings(object_store=store))
 settings = AsrWorkerSettings(concurrency=1, model_cache=Path(models), scratch_dir=Path(scratch),
                              chunk_seconds=10, cut_window_seconds=5, beam_size=1)
 

@@ -79,6 +79,7 @@ class LiveMaterial(message.Message):
     CREATE_TIME_FIELD_NUMBER: builtins.int
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     MISSING_SECONDS_FIELD_NUMBER: builtins.int
+    MEDIA_URL_FIELD_NUMBER: builtins.int
     id: builtins.str
     """UUIDv7, set by the server."""
     name: builtins.str
@@ -115,6 +116,10 @@ class LiveMaterial(message.Message):
     """True when a transcript can be read. It outlives a reset from completed until the new one replaces it."""
     missing_seconds: builtins.float
     """Seconds of sound that the file promised and does not hold (a truncated recording); 0 when whole."""
+    media_url: builtins.str
+    """Where the recording is fetched from, as it was given; empty when it was uploaded. size_bytes and sha1 are 0 and
+    empty until a run has fetched it.
+    """
     @builtins.property
     def create_time(self) -> timestamp_pb2.Timestamp:
         """When the material was created."""
@@ -146,9 +151,10 @@ class LiveMaterial(message.Message):
         create_time: timestamp_pb2.Timestamp | None = ...,
         update_time: timestamp_pb2.Timestamp | None = ...,
         missing_seconds: builtins.float = ...,
+        media_url: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_error", b"asr_error", "asr_error_reason", b"asr_error_reason", "asr_progress", b"asr_progress", "asr_status", b"asr_status", "asr_task_id", b"asr_task_id", "asr_version", b"asr_version", "cancel_requested", b"cancel_requested", "create_time", b"create_time", "duration_ms", b"duration_ms", "file_name", b"file_name", "has_transcript", b"has_transcript", "height", b"height", "id", b"id", "missing_seconds", b"missing_seconds", "name", b"name", "remark", b"remark", "sha1", b"sha1", "size_bytes", b"size_bytes", "update_time", b"update_time", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_error", b"asr_error", "asr_error_reason", b"asr_error_reason", "asr_progress", b"asr_progress", "asr_status", b"asr_status", "asr_task_id", b"asr_task_id", "asr_version", b"asr_version", "cancel_requested", b"cancel_requested", "create_time", b"create_time", "duration_ms", b"duration_ms", "file_name", b"file_name", "has_transcript", b"has_transcript", "height", b"height", "id", b"id", "media_url", b"media_url", "missing_seconds", b"missing_seconds", "name", b"name", "remark", b"remark", "sha1", b"sha1", "size_bytes", b"size_bytes", "update_time", b"update_time", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -24,6 +24,29 @@ else:
 
 DESCRIPTOR: descriptor.FileDescriptor
 
+class _TranscriptMatch:
+    ValueType = typing.NewType("ValueType", builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TranscriptMatchEnumTypeWrapper(enum_type_wrapper._EnumTypeWrapper[_TranscriptMatch.ValueType], builtins.type):
+    DESCRIPTOR: descriptor.EnumDescriptor
+    TRANSCRIPT_MATCH_UNSPECIFIED: _TranscriptMatch.ValueType  # 0
+    """Never sent."""
+    TRANSCRIPT_MATCH_WRITTEN: _TranscriptMatch.ValueType  # 1
+    """All words of a group stand in it."""
+    TRANSCRIPT_MATCH_HEARD: _TranscriptMatch.ValueType  # 2
+    """A word sounds the same, tones aside, and is written otherwise."""
+
+class TranscriptMatch(_TranscriptMatch, metaclass=_TranscriptMatchEnumTypeWrapper):
+    """How a paragraph was found."""
+
+TRANSCRIPT_MATCH_UNSPECIFIED: TranscriptMatch.ValueType  # 0
+"""Never sent."""
+TRANSCRIPT_MATCH_WRITTEN: TranscriptMatch.ValueType  # 1
+"""All words of a group stand in it."""
+TRANSCRIPT_MATCH_HEARD: TranscriptMatch.ValueType  # 2
+"""A word sounds the same, tones aside, and is written otherwise."""
+
 class _ExportFormat:
     ValueType = typing.NewType("ValueType", builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -66,16 +89,21 @@ class CreateLiveMaterialRequest(message.Message):
     UPLOAD_ID_FIELD_NUMBER: builtins.int
     SKIP_TRANSCRIPTION_FIELD_NUMBER: builtins.int
     REQUEST_ID_FIELD_NUMBER: builtins.int
+    MEDIA_URL_FIELD_NUMBER: builtins.int
     name: builtins.str
     """Unique name, 1 to 256 characters."""
     remark: builtins.str
     """Free text, up to 2,000 characters."""
     upload_id: builtins.str
-    """A finished upload that no other material uses."""
+    """A finished upload that no other material uses. Empty when media_url is set."""
     skip_transcription: builtins.bool
     """True to store the material without asking for its transcription. Default: transcribe."""
     request_id: builtins.str
     """Chosen by the client, up to 128 characters; the same id again returns the first material. Empty: none."""
+    media_url: builtins.str
+    """Where the recording is, when it isn't uploaded: a public http or https address of a media file, up to 2,048
+    characters, without user name or password.
+    """
     def __init__(
         self,
         *,
@@ -84,10 +112,11 @@ class CreateLiveMaterialRequest(message.Message):
         upload_id: builtins.str = ...,
         skip_transcription: builtins.bool = ...,
         request_id: builtins.str = ...,
+        media_url: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["name", b"name", "remark", b"remark", "request_id", b"request_id", "skip_transcription", b"skip_transcription", "upload_id", b"upload_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["media_url", b"media_url", "name", b"name", "remark", b"remark", "request_id", b"request_id", "skip_transcription", b"skip_transcription", "upload_id", b"upload_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -347,7 +376,9 @@ class ListLiveMaterialsRequest(message.Message):
     keywords: builtins.str
     """Keyword groups over name and remark: space or comma is AND, `|` is OR; empty: no filter."""
     transcript_keywords: builtins.str
-    """Keyword groups over transcripts; all words of a group must be in one paragraph; empty: no filter."""
+    """Keyword groups over transcripts, as in SearchTranscripts; all words of a group must be in one paragraph; empty: no
+    filter.
+    """
     page_size: builtins.int
     """Items a page, up to 1,000; 0: 50."""
     page_token: builtins.str
@@ -805,6 +836,7 @@ class TranscriptHit(message.Message):
     PARAGRAPH_FIELD_NUMBER: builtins.int
     START_MS_FIELD_NUMBER: builtins.int
     END_MS_FIELD_NUMBER: builtins.int
+    MATCH_FIELD_NUMBER: builtins.int
     live_material_id: builtins.str
     """The material."""
     live_material_name: builtins.str
@@ -813,6 +845,8 @@ class TranscriptHit(message.Message):
     """Where the paragraph begins, in milliseconds."""
     end_ms: builtins.int
     """Where it ends, in milliseconds."""
+    match: TranscriptMatch.ValueType
+    """How it was found."""
     @builtins.property
     def paragraph(self) -> transcript_pb2.Paragraph:
         """The paragraph."""
@@ -825,10 +859,11 @@ class TranscriptHit(message.Message):
         paragraph: transcript_pb2.Paragraph | None = ...,
         start_ms: builtins.int = ...,
         end_ms: builtins.int = ...,
+        match: TranscriptMatch.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["paragraph", b"paragraph"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["end_ms", b"end_ms", "live_material_id", b"live_material_id", "live_material_name", b"live_material_name", "paragraph", b"paragraph", "start_ms", b"start_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["end_ms", b"end_ms", "live_material_id", b"live_material_id", "live_material_name", b"live_material_name", "match", b"match", "paragraph", b"paragraph", "start_ms", b"start_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

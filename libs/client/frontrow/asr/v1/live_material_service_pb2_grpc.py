@@ -112,9 +112,12 @@ class LiveMaterialServiceServicer:
     """
 
     def CreateLiveMaterial(self, request, context):
-        """Create a material of a finished upload and, unless skipped, ask for its transcription; both in one
-        transaction. Idempotent by request_id. Errors: NOT_FOUND/UPLOAD_NOT_FOUND;
-        FAILED_PRECONDITION/UPLOAD_INCOMPLETE; ALREADY_EXISTS/NAME_TAKEN, UPLOAD_TAKEN, REQUEST_ID_REUSED.
+        """Create a material of a finished upload, or of a recording on the web, and, unless skipped, ask for its
+        transcription; both in one transaction. A recording on the web is fetched by the transcription's run: an address
+        that can't be fetched fails the transcription, with its reason. Idempotent by request_id. Errors:
+        INVALID_ARGUMENT unless exactly one of upload_id and media_url is set, or media_url is no address;
+        NOT_FOUND/UPLOAD_NOT_FOUND; FAILED_PRECONDITION/UPLOAD_INCOMPLETE; ALREADY_EXISTS/NAME_TAKEN, UPLOAD_TAKEN,
+        REQUEST_ID_REUSED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -196,7 +199,8 @@ class LiveMaterialServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def SearchTranscripts(self, request, context):
-        """Find paragraphs by keyword groups, in one transcript or in all, newest material first. Read only. Errors:
+        """Find paragraphs by keyword groups, in one transcript or in all, newest material first. A word of two or more
+        Chinese characters is also found where it was heard and written with others of the same sound. Read only. Errors:
         INVALID_ARGUMENT for keywords without a word, or a page_token of another query.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -34,9 +34,12 @@ class LiveMaterialServiceStub:
     @typing.overload
     def __new__(cls, channel: aio.Channel) -> LiveMaterialServiceAsyncStub: ...
     CreateLiveMaterial: grpc.UnaryUnaryMultiCallable[live_material_service_pb2.CreateLiveMaterialRequest, live_material_service_pb2.CreateLiveMaterialResponse]
-    """Create a material of a finished upload and, unless skipped, ask for its transcription; both in one
-    transaction. Idempotent by request_id. Errors: NOT_FOUND/UPLOAD_NOT_FOUND;
-    FAILED_PRECONDITION/UPLOAD_INCOMPLETE; ALREADY_EXISTS/NAME_TAKEN, UPLOAD_TAKEN, REQUEST_ID_REUSED.
+    """Create a material of a finished upload, or of a recording on the web, and, unless skipped, ask for its
+    transcription; both in one transaction. A recording on the web is fetched by the transcription's run: an address
+    that can't be fetched fails the transcription, with its reason. Idempotent by request_id. Errors:
+    INVALID_ARGUMENT unless exactly one of upload_id and media_url is set, or media_url is no address;
+    NOT_FOUND/UPLOAD_NOT_FOUND; FAILED_PRECONDITION/UPLOAD_INCOMPLETE; ALREADY_EXISTS/NAME_TAKEN, UPLOAD_TAKEN,
+    REQUEST_ID_REUSED.
     """
     UploadMedia: grpc.StreamUnaryMultiCallable[live_material_service_pb2.UploadMediaRequest, live_material_service_pb2.UploadMediaResponse]
     """Upload a recording: metadata first, then chunks in order. What was committed survives a broken call; the next
@@ -75,7 +78,8 @@ class LiveMaterialServiceStub:
     FAILED_PRECONDITION/NO_TRANSCRIPT.
     """
     SearchTranscripts: grpc.UnaryUnaryMultiCallable[live_material_service_pb2.SearchTranscriptsRequest, live_material_service_pb2.SearchTranscriptsResponse]
-    """Find paragraphs by keyword groups, in one transcript or in all, newest material first. Read only. Errors:
+    """Find paragraphs by keyword groups, in one transcript or in all, newest material first. A word of two or more
+    Chinese characters is also found where it was heard and written with others of the same sound. Read only. Errors:
     INVALID_ARGUMENT for keywords without a word, or a page_token of another query.
     """
     ExportTranscript: grpc.UnaryStreamMultiCallable[live_material_service_pb2.ExportTranscriptRequest, live_material_service_pb2.ExportTranscriptResponse]
@@ -97,9 +101,12 @@ class LiveMaterialServiceAsyncStub(LiveMaterialServiceStub):
 
     def __init__(self, channel: aio.Channel) -> None: ...
     CreateLiveMaterial: aio.UnaryUnaryMultiCallable[live_material_service_pb2.CreateLiveMaterialRequest, live_material_service_pb2.CreateLiveMaterialResponse]  # type: ignore[assignment]
-    """Create a material of a finished upload and, unless skipped, ask for its transcription; both in one
-    transaction. Idempotent by request_id. Errors: NOT_FOUND/UPLOAD_NOT_FOUND;
-    FAILED_PRECONDITION/UPLOAD_INCOMPLETE; ALREADY_EXISTS/NAME_TAKEN, UPLOAD_TAKEN, REQUEST_ID_REUSED.
+    """Create a material of a finished upload, or of a recording on the web, and, unless skipped, ask for its
+    transcription; both in one transaction. A recording on the web is fetched by the transcription's run: an address
+    that can't be fetched fails the transcription, with its reason. Idempotent by request_id. Errors:
+    INVALID_ARGUMENT unless exactly one of upload_id and media_url is set, or media_url is no address;
+    NOT_FOUND/UPLOAD_NOT_FOUND; FAILED_PRECONDITION/UPLOAD_INCOMPLETE; ALREADY_EXISTS/NAME_TAKEN, UPLOAD_TAKEN,
+    REQUEST_ID_REUSED.
     """
     UploadMedia: aio.StreamUnaryMultiCallable[live_material_service_pb2.UploadMediaRequest, live_material_service_pb2.UploadMediaResponse]  # type: ignore[assignment]
     """Upload a recording: metadata first, then chunks in order. What was committed survives a broken call; the next
@@ -138,7 +145,8 @@ class LiveMaterialServiceAsyncStub(LiveMaterialServiceStub):
     FAILED_PRECONDITION/NO_TRANSCRIPT.
     """
     SearchTranscripts: aio.UnaryUnaryMultiCallable[live_material_service_pb2.SearchTranscriptsRequest, live_material_service_pb2.SearchTranscriptsResponse]  # type: ignore[assignment]
-    """Find paragraphs by keyword groups, in one transcript or in all, newest material first. Read only. Errors:
+    """Find paragraphs by keyword groups, in one transcript or in all, newest material first. A word of two or more
+    Chinese characters is also found where it was heard and written with others of the same sound. Read only. Errors:
     INVALID_ARGUMENT for keywords without a word, or a page_token of another query.
     """
     ExportTranscript: aio.UnaryStreamMultiCallable[live_material_service_pb2.ExportTranscriptRequest, live_material_service_pb2.ExportTranscriptResponse]  # type: ignore[assignment]
@@ -163,9 +171,12 @@ class LiveMaterialServiceServicer(metaclass=abc_1.ABCMeta):
         request: live_material_service_pb2.CreateLiveMaterialRequest,
         context: _ServicerContext,
     ) -> typing.Union[live_material_service_pb2.CreateLiveMaterialResponse, abc.Awaitable[live_material_service_pb2.CreateLiveMaterialResponse]]:
-        """Create a material of a finished upload and, unless skipped, ask for its transcription; both in one
-        transaction. Idempotent by request_id. Errors: NOT_FOUND/UPLOAD_NOT_FOUND;
-        FAILED_PRECONDITION/UPLOAD_INCOMPLETE; ALREADY_EXISTS/NAME_TAKEN, UPLOAD_TAKEN, REQUEST_ID_REUSED.
+        """Create a material of a finished upload, or of a recording on the web, and, unless skipped, ask for its
+        transcription; both in one transaction. A recording on the web is fetched by the transcription's run: an address
+        that can't be fetched fails the transcription, with its reason. Idempotent by request_id. Errors:
+        INVALID_ARGUMENT unless exactly one of upload_id and media_url is set, or media_url is no address;
+        NOT_FOUND/UPLOAD_NOT_FOUND; FAILED_PRECONDITION/UPLOAD_INCOMPLETE; ALREADY_EXISTS/NAME_TAKEN, UPLOAD_TAKEN,
+        REQUEST_ID_REUSED.
         """
 
     @abc_1.abstractmethod
@@ -264,7 +275,8 @@ class LiveMaterialServiceServicer(metaclass=abc_1.ABCMeta):
         request: live_material_service_pb2.SearchTranscriptsRequest,
         context: _ServicerContext,
     ) -> typing.Union[live_material_service_pb2.SearchTranscriptsResponse, abc.Awaitable[live_material_service_pb2.SearchTranscriptsResponse]]:
-        """Find paragraphs by keyword groups, in one transcript or in all, newest material first. Read only. Errors:
+        """Find paragraphs by keyword groups, in one transcript or in all, newest material first. A word of two or more
+        Chinese characters is also found where it was heard and written with others of the same sound. Read only. Errors:
         INVALID_ARGUMENT for keywords without a word, or a page_token of another query.
         """
 

@@ -84,12 +84,13 @@ class BeginTranscriptionResponse(message.Message):
     FILE_NAME_FIELD_NUMBER: builtins.int
     SIZE_BYTES_FIELD_NUMBER: builtins.int
     LIVE_MATERIAL_NAME_FIELD_NUMBER: builtins.int
+    FETCH_FIELD_NUMBER: builtins.int
     state: BeginState.ValueType
     """What the begin found."""
     asr_version: builtins.int
     """Fencing token of the run; carried by every later write."""
     media_key: builtins.str
-    """Object key of the recording as uploaded."""
+    """Object key of the recording as uploaded or fetched; empty while it is to be fetched."""
     file_name: builtins.str
     """Name of the file as uploaded."""
     size_bytes: builtins.int
@@ -99,6 +100,10 @@ class BeginTranscriptionResponse(message.Message):
     @builtins.property
     def part_indices(self) -> containers.RepeatedScalarFieldContainer[builtins.int]:
         """Indices of the parts kept from earlier runs, ascending."""
+
+    @builtins.property
+    def fetch(self) -> MediaFetch:
+        """What is to be fetched before anything else; unset when the recording is stored."""
 
     def __init__(
         self,
@@ -110,10 +115,188 @@ class BeginTranscriptionResponse(message.Message):
         file_name: builtins.str = ...,
         size_bytes: builtins.int = ...,
         live_material_name: builtins.str = ...,
+        fetch: MediaFetch | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["fetch", b"fetch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_version", b"asr_version", "fetch", b"fetch", "file_name", b"file_name", "live_material_name", b"live_material_name", "media_key", b"media_key", "part_indices", b"part_indices", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class MediaFetch(message.Message):
+    """A recording that is to be fetched from the web."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    URL_FIELD_NUMBER: builtins.int
+    UPLOAD_ID_FIELD_NUMBER: builtins.int
+    PIECES_FIELD_NUMBER: builtins.int
+    VALIDATOR_FIELD_NUMBER: builtins.int
+    SIZE_BYTES_FIELD_NUMBER: builtins.int
+    url: builtins.str
+    """Its address."""
+    upload_id: builtins.str
+    """Names what is stored of it: pieces as `uploads/{upload_id}/...`, the whole as `recordings/{upload_id}/...`."""
+    validator: builtins.str
+    """What the recording's server called the state of its bytes (ETag or Last-Modified) when the first piece came; the
+    pieces are worth nothing once it says otherwise.
+    """
+    size_bytes: builtins.int
+    """Size of the whole in bytes, as that server said; 0: it didn't."""
+    @builtins.property
+    def pieces(self) -> containers.RepeatedCompositeFieldContainer[FetchedPiece]:
+        """Pieces that earlier runs kept, in order; the next byte is the one behind them. At most 20,000."""
+
+    def __init__(
+        self,
+        *,
+        url: builtins.str = ...,
+        upload_id: builtins.str = ...,
+        pieces: abc.Iterable[FetchedPiece] | None = ...,
+        validator: builtins.str = ...,
+        size_bytes: builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_version", b"asr_version", "file_name", b"file_name", "live_material_name", b"live_material_name", "media_key", b"media_key", "part_indices", b"part_indices", "size_bytes", b"size_bytes", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["pieces", b"pieces", "size_bytes", b"size_bytes", "upload_id", b"upload_id", "url", b"url", "validator", b"validator"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class FetchedPiece(message.Message):
+    """A stored piece of a recording."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    OBJECT_KEY_FIELD_NUMBER: builtins.int
+    SIZE_BYTES_FIELD_NUMBER: builtins.int
+    object_key: builtins.str
+    """Its object, below `uploads/{upload_id}/`, up to 512 characters."""
+    size_bytes: builtins.int
+    """Its size in bytes."""
+    def __init__(
+        self,
+        *,
+        object_key: builtins.str = ...,
+        size_bytes: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["object_key", b"object_key", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class SaveFetchedPieceRequest(message.Message):
+    """Request of SaveFetchedPiece."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    MATERIAL_ID_FIELD_NUMBER: builtins.int
+    ASR_VERSION_FIELD_NUMBER: builtins.int
+    OFFSET_FIELD_NUMBER: builtins.int
+    PIECE_FIELD_NUMBER: builtins.int
+    VALIDATOR_FIELD_NUMBER: builtins.int
+    TOTAL_BYTES_FIELD_NUMBER: builtins.int
+    material_id: builtins.str
+    """The material."""
+    asr_version: builtins.int
+    """The run's fencing token."""
+    offset: builtins.int
+    """Where the piece begins, in bytes: where the pieces kept so far end, or 0, which drops them."""
+    validator: builtins.str
+    """ETag or Last-Modified of the answer it is of, up to 512 characters; empty when there was none."""
+    total_bytes: builtins.int
+    """Size of the whole in bytes, up to 1 TiB; 0: not known."""
+    @builtins.property
+    def piece(self) -> FetchedPiece:
+        """The piece."""
+
+    def __init__(
+        self,
+        *,
+        material_id: builtins.str = ...,
+        asr_version: builtins.int = ...,
+        offset: builtins.int = ...,
+        piece: FetchedPiece | None = ...,
+        validator: builtins.str = ...,
+        total_bytes: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["piece", b"piece"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_version", b"asr_version", "material_id", b"material_id", "offset", b"offset", "piece", b"piece", "total_bytes", b"total_bytes", "validator", b"validator"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class SaveFetchedPieceResponse(message.Message):
+    """Response of SaveFetchedPiece."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    COMMITTED_BYTES_FIELD_NUMBER: builtins.int
+    committed_bytes: builtins.int
+    """Where the pieces end now, in bytes."""
+    def __init__(
+        self,
+        *,
+        committed_bytes: builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["committed_bytes", b"committed_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class FinishFetchRequest(message.Message):
+    """Request of FinishFetch."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    MATERIAL_ID_FIELD_NUMBER: builtins.int
+    ASR_VERSION_FIELD_NUMBER: builtins.int
+    MEDIA_KEY_FIELD_NUMBER: builtins.int
+    SIZE_BYTES_FIELD_NUMBER: builtins.int
+    SHA1_FIELD_NUMBER: builtins.int
+    material_id: builtins.str
+    """The material."""
+    asr_version: builtins.int
+    """The run's fencing token."""
+    media_key: builtins.str
+    """Object key of the whole recording, below `recordings/{upload_id}/`."""
+    size_bytes: builtins.int
+    """Its size in bytes."""
+    sha1: builtins.str
+    """SHA-1 of its bytes, 40 hex digits."""
+    def __init__(
+        self,
+        *,
+        material_id: builtins.str = ...,
+        asr_version: builtins.int = ...,
+        media_key: builtins.str = ...,
+        size_bytes: builtins.int = ...,
+        sha1: builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_version", b"asr_version", "material_id", b"material_id", "media_key", b"media_key", "sha1", b"sha1", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class FinishFetchResponse(message.Message):
+    """Response of FinishFetch."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -41,6 +41,16 @@ class TranscriptionServiceStub:
                 request_serializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.BeginTranscriptionRequest.SerializeToString,
                 response_deserializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.BeginTranscriptionResponse.FromString,
                 _registered_method=True)
+        self.SaveFetchedPiece = channel.unary_unary(
+                '/frontrow.asr.v1.TranscriptionService/SaveFetchedPiece',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.SaveFetchedPieceRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.SaveFetchedPieceResponse.FromString,
+                _registered_method=True)
+        self.FinishFetch = channel.unary_unary(
+                '/frontrow.asr.v1.TranscriptionService/FinishFetch',
+                request_serializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.FinishFetchRequest.SerializeToString,
+                response_deserializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.FinishFetchResponse.FromString,
+                _registered_method=True)
         self.GetTranscriptParts = channel.unary_stream(
                 '/frontrow.asr.v1.TranscriptionService/GetTranscriptParts',
                 request_serializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.GetTranscriptPartsRequest.SerializeToString,
@@ -77,6 +87,23 @@ class TranscriptionServiceServicer:
         """Begin a run: takes effect when the task is the material's current one and the version is newer than any seen; raises
         asr_version. The same call again returns the same. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
         FAILED_PRECONDITION/SUPERSEDED (another task is current); ABORTED/LEASE_LOST (an older version of the task).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SaveFetchedPiece(self, request, context):
+        """Keep a piece of a recording that is fetched from the web, so that another run goes on behind it. The piece was
+        stored before. Atomic; the same call again returns the same. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
+        ABORTED/LEASE_LOST; FAILED_PRECONDITION/OFFSET_MISMATCH (metadata: committed_bytes), UPLOAD_OVERRUN.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FinishFetch(self, request, context):
+        """Say that the whole recording was fetched and stored; the pieces are removed. Repeatable with the same asr_version.
+        Errors: NOT_FOUND/MATERIAL_NOT_FOUND; ABORTED/LEASE_LOST.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -129,6 +156,16 @@ def add_TranscriptionServiceServicer_to_server(servicer, server):
                     servicer.BeginTranscription,
                     request_deserializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.BeginTranscriptionRequest.FromString,
                     response_serializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.BeginTranscriptionResponse.SerializeToString,
+            ),
+            'SaveFetchedPiece': grpc.unary_unary_rpc_method_handler(
+                    servicer.SaveFetchedPiece,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.SaveFetchedPieceRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.SaveFetchedPieceResponse.SerializeToString,
+            ),
+            'FinishFetch': grpc.unary_unary_rpc_method_handler(
+                    servicer.FinishFetch,
+                    request_deserializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.FinishFetchRequest.FromString,
+                    response_serializer=frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.FinishFetchResponse.SerializeToString,
             ),
             'GetTranscriptParts': grpc.unary_stream_rpc_method_handler(
                     servicer.GetTranscriptParts,
@@ -185,6 +222,60 @@ class TranscriptionService:
             '/frontrow.asr.v1.TranscriptionService/BeginTranscription',
             frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.BeginTranscriptionRequest.SerializeToString,
             frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.BeginTranscriptionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SaveFetchedPiece(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.asr.v1.TranscriptionService/SaveFetchedPiece',
+            frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.SaveFetchedPieceRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.SaveFetchedPieceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FinishFetch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.asr.v1.TranscriptionService/FinishFetch',
+            frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.FinishFetchRequest.SerializeToString,
+            frontrow_dot_asr_dot_v1_dot_transcription__service__pb2.FinishFetchResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -40,6 +40,15 @@ class TranscriptionServiceStub:
     asr_version. The same call again returns the same. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
     FAILED_PRECONDITION/SUPERSEDED (another task is current); ABORTED/LEASE_LOST (an older version of the task).
     """
+    SaveFetchedPiece: grpc.UnaryUnaryMultiCallable[transcription_service_pb2.SaveFetchedPieceRequest, transcription_service_pb2.SaveFetchedPieceResponse]
+    """Keep a piece of a recording that is fetched from the web, so that another run goes on behind it. The piece was
+    stored before. Atomic; the same call again returns the same. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
+    ABORTED/LEASE_LOST; FAILED_PRECONDITION/OFFSET_MISMATCH (metadata: committed_bytes), UPLOAD_OVERRUN.
+    """
+    FinishFetch: grpc.UnaryUnaryMultiCallable[transcription_service_pb2.FinishFetchRequest, transcription_service_pb2.FinishFetchResponse]
+    """Say that the whole recording was fetched and stored; the pieces are removed. Repeatable with the same asr_version.
+    Errors: NOT_FOUND/MATERIAL_NOT_FOUND; ABORTED/LEASE_LOST.
+    """
     GetTranscriptParts: grpc.UnaryStreamMultiCallable[transcription_service_pb2.GetTranscriptPartsRequest, transcription_service_pb2.GetTranscriptPartsResponse]
     """Read the parts kept from earlier runs, one a message, in order. Read only. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
     ABORTED/LEASE_LOST.
@@ -71,6 +80,15 @@ class TranscriptionServiceAsyncStub(TranscriptionServiceStub):
     """Begin a run: takes effect when the task is the material's current one and the version is newer than any seen; raises
     asr_version. The same call again returns the same. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
     FAILED_PRECONDITION/SUPERSEDED (another task is current); ABORTED/LEASE_LOST (an older version of the task).
+    """
+    SaveFetchedPiece: aio.UnaryUnaryMultiCallable[transcription_service_pb2.SaveFetchedPieceRequest, transcription_service_pb2.SaveFetchedPieceResponse]  # type: ignore[assignment]
+    """Keep a piece of a recording that is fetched from the web, so that another run goes on behind it. The piece was
+    stored before. Atomic; the same call again returns the same. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
+    ABORTED/LEASE_LOST; FAILED_PRECONDITION/OFFSET_MISMATCH (metadata: committed_bytes), UPLOAD_OVERRUN.
+    """
+    FinishFetch: aio.UnaryUnaryMultiCallable[transcription_service_pb2.FinishFetchRequest, transcription_service_pb2.FinishFetchResponse]  # type: ignore[assignment]
+    """Say that the whole recording was fetched and stored; the pieces are removed. Repeatable with the same asr_version.
+    Errors: NOT_FOUND/MATERIAL_NOT_FOUND; ABORTED/LEASE_LOST.
     """
     GetTranscriptParts: aio.UnaryStreamMultiCallable[transcription_service_pb2.GetTranscriptPartsRequest, transcription_service_pb2.GetTranscriptPartsResponse]  # type: ignore[assignment]
     """Read the parts kept from earlier runs, one a message, in order. Read only. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
@@ -106,6 +124,27 @@ class TranscriptionServiceServicer(metaclass=abc_1.ABCMeta):
         """Begin a run: takes effect when the task is the material's current one and the version is newer than any seen; raises
         asr_version. The same call again returns the same. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
         FAILED_PRECONDITION/SUPERSEDED (another task is current); ABORTED/LEASE_LOST (an older version of the task).
+        """
+
+    @abc_1.abstractmethod
+    def SaveFetchedPiece(
+        self,
+        request: transcription_service_pb2.SaveFetchedPieceRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[transcription_service_pb2.SaveFetchedPieceResponse, abc.Awaitable[transcription_service_pb2.SaveFetchedPieceResponse]]:
+        """Keep a piece of a recording that is fetched from the web, so that another run goes on behind it. The piece was
+        stored before. Atomic; the same call again returns the same. Errors: NOT_FOUND/MATERIAL_NOT_FOUND;
+        ABORTED/LEASE_LOST; FAILED_PRECONDITION/OFFSET_MISMATCH (metadata: committed_bytes), UPLOAD_OVERRUN.
+        """
+
+    @abc_1.abstractmethod
+    def FinishFetch(
+        self,
+        request: transcription_service_pb2.FinishFetchRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[transcription_service_pb2.FinishFetchResponse, abc.Awaitable[transcription_service_pb2.FinishFetchResponse]]:
+        """Say that the whole recording was fetched and stored; the pieces are removed. Repeatable with the same asr_version.
+        Errors: NOT_FOUND/MATERIAL_NOT_FOUND; ABORTED/LEASE_LOST.
         """
 
     @abc_1.abstractmethod

@@ -1,0 +1,165 @@
+"""Fetch from the web on somebody's word: public addresses only, every hop checked, failures with reasons."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from yarl import URL
+
+from libs.common.fetch_problems import FetchProblem
+from libs.common.guard import AddressBlocked, Guard, GuardedResolver, watching
+
+MAX_REDIRECTS = 5
+LONGEST_PAUSE_SECONDS = 3600.0
+BUSY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How a fetcher behaves: who it says it is, how long it waits for a connection and the next bytes."""
+
+    user_agent: str
+    accept: str = "*/*"
+    connect_timeout_seconds: float = 10.0
+    read_timeout_seconds: float = 30.0
+    connections_per_host: int = 8
+    allow_loopback: bool = False
+    """For a demo and tests alone."""
+
+
+class Fetching:
+    """One guarded HTTP session."""
+
+    def __init__(self, manners: Manners) -> None:
+        self._manners = manners
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        guard = Guard(allow_loopback=self._manners.allow_loopback)
+        connector = aiohttp.TCPConnector(
+            resolver=GuardedResolver(guard),
+            socket_factory=guard.open_socket,
+            limit=256,
+            limit_per_host=self._manners.connections_per_host,
+            use_dns_cache=False,  # an answer is checked when it is used, and the guard has the last word
+        )
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(
+                total=None,
+                sock_connect=self._manners.connect_timeout_seconds,
+                sock_read=self._manners.read_timeout_seconds,
+            ),
+            headers={
+                "User-Agent": self._manners.user_agent,
+                "Accept": self._manners.accept,
+                "Accept-Encoding": "identity",
+            },
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,  # a proxy would connect where the guard can't look
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    @asynccontextmanager
+    async def open(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Ask for `url`, follow its redirects, and lend the answer, whatever its status.
+
+        What goes wrong inside the block, too, becomes a FetchProblem.
+
+        Raises:
+            FetchProblem: there is no answer to be had.
+        """
+        if self._session is None:
+            raise RuntimeError("a Fetching is used inside `async with`")
+        with _problems():
+            here, seen = parsed(url), set[URL]()
+            while True:
+                _check_hop(here, seen)
+                seen.add(here)
+                async with self._session.get(here, headers=headers, allow_redirects=False) as response:
+                    if response.status not in _REDIRECTS:
+                        yield response
+                        return
+                    location = response.headers.get("Location", "")
+                if not location:
+                    raise FetchProblem("BAD_REDIRECT", "a redirect leads nowhere")
+                here = here.join(parsed(location))
+
+
+def _check_hop(here: URL, seen: set[URL]) -> None:
+    if here.scheme not in {"http", "https"} or not here.host or here.user or here.password:
+        raise FetchProblem("BAD_REDIRECT" if seen else "BAD_URL", "only plain http and https are fetched")
+    if here in seen or len(seen) > MAX_REDIRECTS:
+        raise FetchProblem("REDIRECT_LOOP", "the redirects don't end")
+
+
+@contextmanager
+def _problems() -> Iterator[None]:
+    """Turn the client's errors into FetchProblems."""
+    with watching() as refused:
+        try:
+            yield
+        except AddressBlocked as error:
+            raise _blocked() from error
+        except TimeoutError as error:
+            raise FetchProblem("TIMEOUT", "the server took too long") from error
+        except aiohttp.ClientConnectorError as error:
+            if refused or isinstance(error.os_error, AddressBlocked):
+                raise _blocked() from error
+            if isinstance(error, aiohttp.ClientConnectorDNSError):
+                raise FetchProblem("DNS", "the host's name can't be resolved") from error
+            raise FetchProblem("CONNECTION", "the connection failed") from error
+        except (aiohttp.InvalidURL, UnicodeError) as error:  # the latter: a host that no resolver takes
+            raise FetchProblem("BAD_URL", "the address is not one that can be fetched") from error
+        except aiohttp.ClientPayloadError as error:
+            raise FetchProblem("CUT_SHORT", "the transfer ended too early") from error
+        except (aiohttp.ClientError, ConnectionError) as error:
+            raise FetchProblem("CONNECTION", f"the transfer broke ({type(error).__name__})") from error
+
+
+def parsed(text: str) -> URL:
+    """Return the address, its escapes as they are: a signed address breaks when it is re-quoted.
+
+    Raises:
+        FetchProblem: it is malformed.
+    """
+    plain = text.isascii() and not any(c in ' "<>\\^`{|}' for c in text)
+    try:
+        return URL(text, encoded=plain)
+    except ValueError as error:
+        raise FetchProblem("BAD_URL", "the address is malformed") from error
+
+
+def retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:
+    """Return the pause a Retry-After header asks for, None when it is absent or says nothing."""
+    if not value:
+        return None
+    if value.strip().isdigit():
+        return min(float(value.strip()), LONGEST_PAUSE_SECONDS)
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    seconds = (when - (now or datetime.now(UTC))).total_seconds()
+    return max(0.0, min(seconds, LONGEST_PAUSE_SECONDS))
+
+
+def _blocked() -> FetchProblem:
+    return FetchProblem("ADDRESS_BLOCKED", "the address is not on the public internet")

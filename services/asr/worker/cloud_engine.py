@@ -1,0 +1,144 @@
+"""Speech recognition by a service that takes a job and is asked for its result later.
+
+The contract is a small neutral one (docs/speech-engines.md); an adapter before a vendor's service speaks it.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import aiohttp
+import structlog
+
+from services.asr.worker.engine import EngineFailed, EngineUnreachable
+from services.asr.worker.engine_http import Json, SpeechServer, Trouble, sound_of
+from services.asr.worker.engine_settings import CloudEngineSettings
+from services.asr.worker.remote_engine import language_of, segments
+from services.asr.worker.speech import Segment, Span
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_JOB_ID = 512
+_RUNNING, _DONE, _FAILED = frozenset({"queued", "running"}), "succeeded", "failed"
+
+
+class CloudEngine:
+    """Submits each chunk as a job and polls it: 360 times every 10 s unless set otherwise.
+
+    A submission carries an `Idempotency-Key` made of the sound and all that was asked for, so that a repeat,
+    also one of a later run, finds the job of the first instead of paying for another.
+    """
+
+    def __init__(self, settings: CloudEngineSettings, *, language: str = "", prompt: str = "") -> None:
+        self._settings = settings
+        self._language = language
+        self._prompt = prompt
+        self._server = SpeechServer(
+            settings.url, settings.api_key.get_secret_value(), timeout_seconds=settings.timeout_seconds
+        )
+
+    async def name(self) -> str:
+        """See Engine."""
+        return f"cloud/{self._settings.model}"[:128]
+
+    async def transcribe(
+        self, wav: Path, span: Span, on_position: Callable[[int], None]
+    ) -> tuple[str, list[Segment]]:
+        """See Engine; the position is what the service says of its progress.
+
+        A job is left alone when this is cancelled: most often another run will ask for its result soon.
+        """
+        sound = await asyncio.to_thread(sound_of, wav, span)
+        job_id = await self._submit(sound)
+        result = await self._result(job_id, span, on_position)
+        found = list(segments(result, span))
+        on_position(span.end_ms)
+        return language_of(result), found
+
+    async def close(self) -> None:
+        """See Engine."""
+        await self._server.close()
+
+    async def _submit(self, sound: bytes) -> str:
+        fields = {"model": self._settings.model, "language": self._language, "prompt": self._prompt}
+        asked = "\0".join(fields.values()).encode()
+
+        def form() -> aiohttp.FormData:
+            made = aiohttp.FormData()
+            made.add_field("file", sound, filename="audio.wav", content_type="audio/wav")
+            for name, value in fields.items():
+                if value:
+                    made.add_field(name, value)
+            return made
+
+        answer = await self._server.patiently(
+            "POST",
+            "/jobs",
+            attempts=self._settings.attempts,
+            first_pause_seconds=self._settings.first_pause_seconds,
+            form=form,
+            headers={"Idempotency-Key": hashlib.sha256(sound + asked).hexdigest()},
+        )
+        job_id = answer.get("id")
+        if not isinstance(job_id, str) or not 0 < len(job_id) <= _LONGEST_JOB_ID:
+            raise EngineFailed("the speech service took the job but gave it no id")
+        return job_id
+
+    async def _result(self, job_id: str, span: Span, on_position: Callable[[int], None]) -> Json:
+        """Poll until the job has ended.
+
+        Raises:
+            EngineFailed: it failed, made no sense, or had not ended after all polls.
+            EngineUnreachable: several polls in a row found the service away.
+        """
+        missed = 0
+        for _ in range(self._settings.polls):
+            await asyncio.sleep(self._settings.poll_seconds)
+            try:
+                job = await self._server.call("GET", f"/jobs/{quote(job_id, safe='')}")
+            except Trouble as trouble:
+                missed += 1
+                log.warning("asr.engine_poll_failed", missed=missed, error=str(trouble)[:300])
+                if missed >= self._settings.missed_polls:
+                    # the job goes on meanwhile, and the next run's submission finds it
+                    raise EngineUnreachable(f"the speech service is away: {trouble}") from trouble
+                continue
+            missed = 0
+            result = _ended(job)
+            if result is not None:
+                return result
+            on_position(span.start_ms + int(_share(job) * (span.end_ms - span.start_ms)))
+        await self._withdraw(job_id)
+        raise EngineFailed(f"the speech service had no result after {self._settings.polls} polls")
+
+    async def _withdraw(self, job_id: str) -> None:
+        """Tell the service that nobody wants the job any more, which frees its key for another try."""
+        with contextlib.suppress(Trouble, EngineFailed, TimeoutError):
+            async with asyncio.timeout(self._settings.withdraw_seconds):
+                await self._server.call("DELETE", f"/jobs/{quote(job_id, safe='')}")
+
+
+def _ended(job: Json) -> Json | None:
+    """Return the result of a job that has succeeded; None while it runs.
+
+    Raises:
+        EngineFailed: it failed, or what came makes no sense.
+    """
+    status = job.get("status")
+    if status in _RUNNING:
+        return None
+    if status == _FAILED:
+        raise EngineFailed(f"the speech service failed: {str(job.get('error') or 'no reason given')[:500]}")
+    result = job.get("result")
+    if status != _DONE or not isinstance(result, dict):
+        raise EngineFailed(f"the speech service's answer makes no sense: status {str(status)[:50]!r}")
+    return result
+
+
+def _share(job: Json) -> float:
+    """Return how much of a running job is done, 0 to 1; 0 when the service doesn't say."""
+    progress = job.get("progress")
+    return min(max(float(progress), 0.0), 1.0) if isinstance(progress, int | float) else 0.0

@@ -1,0 +1,42 @@
+"""The engine alone, in a process of its own: the same sound, chunks and settings, nothing of ours around."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.bench import child
+
+
+async def _bare(arguments: child.Arguments) -> dict[str, Any]:
+    spans = [tuple(span) for span in arguments["spans"]]
+    busy = child.quiet(arguments)
+    with child.meter(arguments) as measured:
+        characters = await asyncio.to_thread(_recognise, arguments, spans)
+    used = measured.cores["client"] * measured.seconds
+    return {"cpu_seconds": used, "characters": characters, "busy_before": busy, **measured.facts()}
+
+
+def _recognise(arguments: child.Arguments, spans: list[tuple[int, int]]) -> int:
+    import ctranslate2  # type: ignore[import-untyped]
+    import faster_whisper  # type: ignore[import-untyped]
+    import numpy as np
+
+    model = faster_whisper.WhisperModel(
+        arguments["model_dir"], device="cpu", compute_type="int8", cpu_threads=1
+    )
+    samples = np.frombuffer(Path(arguments["wav"]).read_bytes()[44:], dtype="<i2")
+    characters = 0
+    for start_ms, end_ms in spans:
+        ctranslate2.set_random_seed(0)
+        chunk = samples[start_ms * 16 : end_ms * 16].astype(np.float32) / 32768.0
+        segments, _ = model.transcribe(
+            chunk, beam_size=5, word_timestamps=True, condition_on_previous_text=False, vad_filter=True
+        )
+        characters += sum(len(segment.text) for segment in segments)
+    return characters
+
+
+if __name__ == "__main__":
+    child.serve(_bare)

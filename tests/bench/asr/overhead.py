@@ -1,0 +1,58 @@
+"""What is spent around the engine: preparing, saving, topics, servers and all, beside the engine alone."""
+
+from __future__ import annotations
+
+import asyncio
+from statistics import median
+from typing import Any
+
+from services.asr.worker.chunks import plan
+from services.asr.worker.model import model_folder
+from services.asr.worker.settings import AsrWorkerSettings
+from tests.bench.asr.recordings import recording, sound
+from tests.bench.asr.rig import MODELS, Progress, rig
+from tests.bench.bed import Bed
+from tests.bench.load import tree_seconds
+from tests.bench.report import Figure, worst_load
+
+MODULE = "tests.bench.asr.bare"
+
+
+async def measure(bed: Bed) -> list[Figure]:
+    """Compare processor seconds on the same recording; the median of three, one after the other in turns."""
+    seconds, rounds = bed.amount(600, 60), bed.amount(3, 1)
+    settings = AsrWorkerSettings(model_cache=MODELS)
+    folder, _ = await asyncio.to_thread(model_folder, settings)
+    path, wav = await recording(bed.folder, seconds), await sound(bed.folder, seconds)
+    spans = plan(wav, chunk_seconds=settings.chunk_seconds, cut_window_seconds=settings.cut_window_seconds)
+    bare: list[dict[str, Any]] = []
+    ours: list[float] = []
+    async with rig(bed, "overhead", concurrency=1) as made:
+        # the first one loads the model and imports what all later ones use
+        await _spent(made, path)
+        for _ in range(rounds):
+            ours.append(await _spent(made, path))
+            bare.append(
+                await bed.client(
+                    MODULE, None, wav=str(wav), model_dir=str(folder.resolve()),
+                    spans=[(span.start_ms, span.end_ms) for span in spans],
+                )
+            )  # fmt: skip
+    alone = median(one["cpu_seconds"] for one in bare)
+    share = median(ours) / alone - 1
+    details = {"ours_cpu_seconds": ours, "bare": bare, "audio_seconds": seconds}
+    return [
+        Figure(
+            f"processor time around the engine, {seconds} s of speech",
+            f"{share:+.1%} ({median(ours):.1f} s, the engine alone {alone:.1f} s)",
+            "≤ 5 %", share <= 0.05, worst_load(bare), details,
+        )
+    ]  # fmt: skip
+
+
+async def _spent(made: Any, path: Any) -> float:
+    """Return the processor seconds of the worker with its children, from the upload to the transcript."""
+    upload_id = await made.upload(path)
+    before = sum(tree_seconds(*made.workers.values()))
+    await made.transcribed(await made.material(upload_id), Progress())
+    return sum(tree_seconds(*made.workers.values())) - before
