@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import grpc.aio
@@ -11,18 +12,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from libs.common.client import error_info
-from tests.soak.review.machine.core import galleries, kinds, names, picks, slots
+from tests.soak.review.machine.core import names, picks
 from tests.soak.review.machine.editors import EditorRules, actions, edits, vocabularies
-from tests.soak.review.machine.uploads import UploadRules
+from tests.soak.review.machine.uploads import UploadRules, articles
 from tests.soak.review.step import REFUSALS
-from tests.soak.review.steps_intake import Article, bring
+from tests.soak.review.steps_intake import bring
 from tests.soak.review.steps_media import CleanUp
 
 decisions = st.tuples(st.just("decide"), picks, actions, st.none() | edits)
 mergers = st.tuples(st.just("merge"), vocabularies, names, st.none() | names)
-articles = st.tuples(st.just("bring"), kinds, names, slots, galleries, st.integers(0, 12))
+bringers = st.tuples(st.just("bring"), articles)
 cleaners = st.tuples(st.just("clean"))
-calls = st.lists(st.one_of(decisions, decisions, mergers, articles, cleaners), min_size=2, max_size=6)
+calls = st.lists(st.one_of(decisions, decisions, mergers, bringers, cleaners), min_size=2, max_size=6)
 
 
 class RaceRules(EditorRules, UploadRules):
@@ -44,8 +45,7 @@ class RaceRules(EditorRules, UploadRules):
             vocabulary, source, target = about
             return self.merge(vocabulary, source, target, apply=True).do(self.rig, client)
         if what == "bring":
-            kind, name, slot, pictures, url = about
-            return bring(self.rig, client, Article(kind, name, slot, pictures, self.new_job(), url))
+            return bring(self.rig, client, replace(about[0], job=self.new_job()))
         pick, action, edit = about
         draft = self.some_draft(pick)
         if draft is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
@@ -10,7 +12,15 @@ from tests.soak.review.picture import GRACE_HOURS
 from tests.soak.review.steps_intake import Article, Create
 from tests.soak.review.steps_media import CleanUp, Confirm, PassTime, Reserve, Upload, break_off
 
-urls = st.integers(0, 12)
+articles = st.builds(
+    Article,
+    kind=kinds,
+    name=names,
+    slot=slots,
+    pictures=galleries,
+    job=st.just(""),
+    url=st.integers(0, 12),
+)
 graces = st.sampled_from([0, 0, GRACE_HOURS])
 hours = st.sampled_from([13, 26])
 
@@ -42,31 +52,18 @@ class UploadRules(Core):
             self.run(upload.put(self.rig.store))
             self.uploads.append((upload, True))
 
-    @rule(
-        server=servers, kind=kinds, name=names, slot=slots, pictures=galleries, url=urls, again=picks,
-        blind=st.sampled_from([False, False, False, True]),
-    )  # fmt: skip
-    def submit(
-        self,
-        server: int,
-        kind: str,
-        name: int,
-        slot: int,
-        pictures: list[int],
-        url: int,
-        again: int,
-        blind: bool,
-    ) -> None:
+    @rule(server=servers, article=articles, again=picks, blind=st.sampled_from([False, False, False, True]))
+    def submit(self, server: int, article: Article, again: int, blind: bool) -> None:
         """Bring an article: a new one, one whose job was here, or one whose pictures nobody stored."""
         job = f"machine-{again}" if again < 4 else self.new_job()
         if not blind:
-            upload = Upload(pictures)
+            upload = Upload(article.pictures)
             if not self.step(server, Reserve(upload)):
                 return
             self.run(upload.put(self.rig.store))
             if not self.step(server, Confirm(upload)):
                 return
-        self.step(server, Create(Article(kind, name, slot, pictures, job, url), self.rig))
+        self.step(server, Create(replace(article, job=job), self.rig))
 
     @rule(server=servers, grace=graces)
     def clean_up(self, server: int, grace: int) -> None:
