@@ -1,6 +1,7 @@
-"""`frontrow slice`: cut a transcribed recording into titled clips."""
+"""`frontrow slice`: cut a transcribed recording into titled clips, and an editing draft of them."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 from frontrow.asr.v1 import (
@@ -10,13 +11,11 @@ from frontrow.asr.v1 import (
     video_project_service_pb2_grpc,
 )
 
+from cli.commands.draft import FORMATS, download, draft_root_option
 from cli.commands.follow import follow_task
 from cli.commands.materials import minutes
 from cli.connection import CALL_SECONDS, Connection
 from cli.output import as_dict, console, json_option, print_json, print_table
-from libs.common.client import reading
-
-_DOWNLOAD_SECONDS = 3600.0
 
 
 @click.command("slice")
@@ -25,28 +24,36 @@ _DOWNLOAD_SECONDS = 3600.0
 @click.option(
     "-k", "--keywords", default="", help="Only where this is said; space is AND, | is OR. Else: by topic."
 )
+@click.option("-p", "--prompt", default="", help="What you want to see, in words. Else: by topic.")
 @click.option(
-    "--save", type=click.Path(file_okay=False, path_type=Path), help="Download the clips into this folder."
+    "--fast", is_flag=True, help="Copy instead of cutting to the frame: quick, and begins a little early."
+)
+@click.option("--draft", "draft_format", type=click.Choice(list(FORMATS)), help="Make an editing draft, too.")
+@draft_root_option
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Download clips and draft into this folder.",
 )
 @json_option
 @click.pass_obj
 def slice_material(
-    connection: Connection, material_id: str, *, name: str, keywords: str, save: Path | None, as_json: bool
+    connection: Connection,
+    material_id: str,
+    *,
+    save: Path | None,
+    as_json: bool,
+    **asked: Any,
 ) -> None:
-    """Choose clips by topic or keywords, cut them to the frame, and list them.
+    """Choose clips by topic, keywords or a prompt, cut them to the frame, and list them.
 
     \b
     Examples:
       frontrow slice MATERIAL_ID
       frontrow slice MATERIAL_ID -k '防晒 | 口红' --save clips/
+      frontrow slice MATERIAL_ID --draft jianying --save drafts/
     """
-    request = video_project_service_pb2.CreateVideoProjectRequest(
-        live_material_id=material_id,
-        name=name,
-        keywords=keywords,
-        mode=video_project_pb2.VIDEO_PROJECT_MODE_AI_SLICE,
-    )
-    project = connection.run("asr", _create(connection, request))
+    project = connection.run("asr", _create(connection, _request(material_id, **asked)))
     connection.run("task", follow_task(connection, project.slice_task_id, quiet=as_json))
     project, clips = connection.run("asr", _result(connection, project.id, save))
     if project.status == video_project_pb2.VIDEO_PROJECT_STATUS_FAILED:
@@ -55,8 +62,34 @@ def slice_material(
         print_json({"video_project": as_dict(project), "clips": [as_dict(clip) for clip in clips]})
         return
     _print(clips)
+    console.print(f"project {project.id}")
+    if project.editing_draft_id:
+        console.print(f"draft   {project.editing_draft_id}")
     if save is not None:
         console.print(f"saved in {save}")
+
+
+def _request(
+    material_id: str,
+    *,
+    name: str,
+    keywords: str,
+    prompt: str,
+    fast: bool,
+    draft_format: str | None,
+    draft_root: str,
+) -> video_project_service_pb2.CreateVideoProjectRequest:
+    both = draft_format is not None
+    return video_project_service_pb2.CreateVideoProjectRequest(
+        live_material_id=material_id,
+        name=name,
+        keywords=keywords,
+        prompt=prompt,
+        mode="VIDEO_PROJECT_MODE_AI_SLICE_DRAFT" if both else "VIDEO_PROJECT_MODE_AI_SLICE",
+        cut_mode="CUT_MODE_FAST" if fast else "CUT_MODE_EXACT",
+        draft_format=FORMATS[draft_format] if draft_format else None,
+        draft_root=draft_root,
+    )
 
 
 def _print(clips: list[clip_pb2.Clip]) -> None:
@@ -98,16 +131,11 @@ async def _result(
         if save is not None:
             save.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  (one local folder)
             for clip in clips:
-                await download_clip(stub, clip.id, save / f"{clip.position:03}.mp4")
+                target = video_project_service_pb2.DownloadMediaRequest(clip_id=clip.id)
+                await download(stub, target, save / f"{clip.position:03}.mp4")
+            if project.editing_draft_id:
+                wanted = video_project_service_pb2.DownloadMediaRequest(
+                    editing_draft_id=project.editing_draft_id
+                )
+                await download(stub, wanted, save)
     return project, clips
-
-
-async def download_clip(
-    stub: "video_project_service_pb2_grpc.VideoProjectServiceAsyncStub", clip_id: str, target: Path
-) -> None:
-    """Write one clip's file."""
-    request = video_project_service_pb2.DownloadMediaRequest(clip_id=clip_id)
-    with target.open("wb") as file:
-        async with reading(stub.DownloadMedia(request, timeout=_DOWNLOAD_SECONDS)) as answers:
-            async for answer in answers:
-                file.write(answer.chunk)

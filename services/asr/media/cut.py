@@ -11,6 +11,7 @@ from pathlib import Path
 import av
 import structlog
 
+from services.asr.media import fast as copying
 from services.asr.media import ffmpeg, smart
 from services.asr.media.audio import KEEP_TIME
 from services.asr.media.canonical import ENCODE_AUDIO, ENCODE_VIDEO
@@ -55,6 +56,7 @@ async def cut(
     *,
     media: Media,
     encode_all: bool = False,
+    fast: bool = False,
     timeout_seconds: float = 1800.0,
     on_progress: ffmpeg.Progress | None = None,
 ) -> Cut:
@@ -66,12 +68,20 @@ async def cut(
     Args:
         media: the facts of `canonical`.
         encode_all: encode every frame, even those that could be copied.
+        fast: encode none; the cut that is returned says where the clip really begins, up to a group of frames
+            early, and ends, up to a few frames late.
 
     Raises:
         SpanOutside: nothing of the span is inside the recording.
         MediaError, MediaInfrastructure, FfmpegTimeout: see `services.asr.media.errors`.
     """
-    found = await _found(canonical, start_ms, end_ms, media)
+    found = await _found(canonical, start_ms, end_ms, media, fast=fast)
+    if fast:
+        copy = smart.copy if media.has_picture else copying.copy_sound
+        await copy(
+            canonical, out, found.first, found.end, timeout_seconds=timeout_seconds, on_progress=on_progress
+        )
+        return found.cut
     if media.has_picture and not encode_all and not found.freeze and not found.regrid:
         try:
             await smart.cut(
@@ -95,9 +105,9 @@ async def cut(
     return found.cut
 
 
-async def span(canonical: Path, start_ms: int, end_ms: int, *, media: Media) -> Cut:
+async def span(canonical: Path, start_ms: int, end_ms: int, *, media: Media, fast: bool = False) -> Cut:
     """Return what `cut` would cut for the same arguments, without cutting. Raises SpanOutside."""
-    return (await _found(canonical, start_ms, end_ms, media)).cut
+    return (await _found(canonical, start_ms, end_ms, media, fast=fast)).cut
 
 
 @dataclass(frozen=True)
@@ -119,7 +129,7 @@ class _Found:
         return Cut(round(self.first * 1000), round(self.end * 1000))
 
 
-async def _found(canonical: Path, start_ms: int, end_ms: int, media: Media) -> _Found:
+async def _found(canonical: Path, start_ms: int, end_ms: int, media: Media, *, fast: bool) -> _Found:
     start, end = max(0, start_ms), min(end_ms, media.duration_ms)
     if end <= start:
         raise SpanOutside(
@@ -128,6 +138,10 @@ async def _found(canonical: Path, start_ms: int, end_ms: int, media: Media) -> _
     asked, until = Fraction(start, 1000), Fraction(end, 1000)
     if not media.has_picture:
         return _Found(asked, until, asked, regrid=False, freeze=False)
+    if fast:
+        first, last = await asyncio.to_thread(copying.span, canonical, asked, until)
+        last = min(last, Fraction(media.duration_ms, 1000))
+        return _Found(first, last, first, regrid=False, freeze=False)
     shown = await asyncio.to_thread(frame_time, canonical, start)
     # a picture that stands still for long must not pull the sound before the start into the clip
     regrid = asked - shown > _LONGEST_FRAME

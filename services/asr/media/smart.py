@@ -17,7 +17,8 @@ import av
 
 from libs.common import child
 from services.asr.media import ffmpeg
-from services.asr.media.errors import FfmpegTimeout
+from services.asr.media.canonical import ENCODE_VIDEO
+from services.asr.media.errors import FfmpegFailed, FfmpegTimeout
 from services.asr.media.formats import OPEN_OPTIONS
 from services.asr.media.h264 import Configuration, NotAvc, is_restart
 from services.asr.media.seek import two_stage
@@ -26,7 +27,6 @@ from services.asr.media.splice import Job
 # Below this there is nothing to gain over encoding all of it.
 _SHORTEST_COPY = Fraction(3)
 _ENCODED_SHARE = 0.8
-_ENCODE = ("-c:v", "libx264", "-preset", "veryfast", "-crf", "20", "-pix_fmt", "yuv420p")
 
 
 class NotSpliced(Exception):
@@ -118,6 +118,34 @@ async def cut(
         on_progress(1.0)
 
 
+async def copy(
+    canonical: Path,
+    out: Path,
+    first: Fraction,
+    end: Fraction,
+    *,
+    timeout_seconds: float,
+    on_progress: ffmpeg.Progress | None = None,
+) -> None:
+    """Write `[first, end)` to `out` without encoding; both are points that `fast.span` gave.
+
+    Raises:
+        FfmpegFailed: the join failed. FfmpegTimeout: it took too long.
+    """
+    job_path = out.with_suffix(".json")
+    times = {"first": str(first), "copy_from": str(first), "copy_to": str(end), "end": str(end)}
+    job = Job(canonical=str(canonical), head="", tail="", out=str(out), **times)
+    try:
+        await asyncio.to_thread(job_path.write_text, job.dumps())
+        await _join(job_path, timeout_seconds)
+    except NotSpliced as error:
+        raise FfmpegFailed(str(error)) from error
+    finally:
+        job_path.unlink(missing_ok=True)
+    if on_progress is not None:
+        on_progress(1.0)
+
+
 async def _all(works: Iterable[Coroutine[None, None, None]]) -> None:
     """Await all at once; when one fails the others are stopped and its error is raised as it is."""
     tasks = [asyncio.create_task(work) for work in works]
@@ -136,7 +164,7 @@ async def _encode(
         (
             # the canonical file has an exact index: no long run-up
             *two_stage(canonical, *span, run_up_seconds=1),
-            *("-map", "0:v:0", "-an", *_ENCODE, "-x264-params", f"sps-id={free_id}"),
+            *("-map", "0:v:0", "-an", *ENCODE_VIDEO, "-x264-params", f"sps-id={free_id}"),
             *("-f", "mp4", ffmpeg.target(out)),
         ),
         timeout_seconds=timeout_seconds,

@@ -121,10 +121,10 @@ def _timed(pieces: list[_Piece]) -> Iterator[tuple[Fraction, Fraction, Packet[St
 
 def _configuration(record: bytes | None, job: Job) -> bytes:
     """Return the track's header with the parameter sets of the copied and of the encoded packets."""
-    configuration = Configuration.parse(record or b"")
     edge = job.head or job.tail
     if not edge:
         return record or b""
+    configuration = Configuration.parse(record or b"")
     with _opened(edge) as container:
         encoded = container.streams.video[0].codec_context.extradata
     return configuration.joined(Configuration.parse(encoded or b""))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,19 +14,19 @@ from libs.common.objects.store import ObjectStore
 from services.asr.media import cut as cutting
 from services.asr.media.probe import Media, probe
 from services.asr.media.thumbnail import thumbnail
-from services.asr.slicing import words
+from services.asr.slicing.drafts.package import size_and_sha1
 from services.asr.slicing.selection import Planned
-
-_READ_BYTES = 1 << 20
+from services.asr.slicing.words import local_words
 
 
 @dataclass(frozen=True)
 class Recording:
-    """The canonical recording of a run: the file, its key and its facts."""
+    """The canonical recording of a run: the file, its key, its facts, and how it is cut (see `media.cut`)."""
 
     path: Path
     key: str
     media: Media
+    fast: bool = False
 
 
 class ClipMaker:
@@ -47,7 +46,9 @@ class ClipMaker:
             MediaError, MediaInfrastructure, FfmpegTimeout, ObjectStoreError.
         """
         recording = self._recording
-        span = await cutting.span(recording.path, clip.start_ms, clip.end_ms, media=recording.media)
+        span = await cutting.span(
+            recording.path, clip.start_ms, clip.end_ms, media=recording.media, fast=recording.fast
+        )
         clip_id = self._clip_id(span)
         key, picture_key = self._key(clip_id, ".mp4"), self._key(clip_id, ".jpg")
         kept = await self._store.head(key) is not None
@@ -56,14 +57,17 @@ class ClipMaker:
             await self._cut_and_store(span, (key, picture_key), on_progress)
         message = await self._described(key)
         on_progress(1.0)
+        words = clip.words or local_words(clip, position)
         message.MergeFrom(
             clip_pb2.Clip(
                 id=str(clip_id),
                 video_project_id=self._project_id,
                 position=position,
-                title=words.title(clip, position),
-                description=words.description(clip),
-                topics=words.topics(clip),
+                title=words.title,
+                description=words.description,
+                topics=words.topics,
+                words_source=words.source,
+                chosen_start_ms=clip.start_ms,
                 start_ms=span.start_ms,
                 end_ms=span.end_ms,
                 media_key=key,
@@ -74,7 +78,8 @@ class ClipMaker:
 
     def _clip_id(self, span: cutting.Cut) -> uuid.UUID:
         """Name the clip by what it is, so that a run that resumes another finds what that one has stored."""
-        name = f"{self._recording.key}:{span.start_ms}-{span.end_ms}"
+        way = "fast:" if self._recording.fast else ""
+        name = f"{way}{self._recording.key}:{span.start_ms}-{span.end_ms}"
         return uuid.uuid5(uuid.UUID(self._project_id), name)
 
     def _key(self, clip_id: uuid.UUID, suffix: str) -> str:
@@ -86,7 +91,13 @@ class ClipMaker:
         recording = self._recording
         video, picture = self._scratch / "clip.mp4", self._scratch / "clip.jpg"
         await cutting.cut(
-            recording.path, video, span.start_ms, span.end_ms, media=recording.media, on_progress=on_progress
+            recording.path,
+            video,
+            span.start_ms,
+            span.end_ms,
+            media=recording.media,
+            fast=recording.fast,
+            on_progress=on_progress,
         )
         # the picture first: the clip's own object says that both are there
         if recording.media.has_picture:
@@ -98,16 +109,7 @@ class ClipMaker:
         """Read the facts of a stored clip from its bytes."""
         async with self._store.local_path(key) as path:
             media = await probe(path)
-            size, sha1 = await asyncio.to_thread(_size_and_sha1, path)
+            size, sha1 = await asyncio.to_thread(size_and_sha1, path)
         return clip_pb2.Clip(
             size_bytes=size, sha1=sha1, width=media.width, height=media.height, duration_ms=media.duration_ms
         )
-
-
-def _size_and_sha1(path: Path) -> tuple[int, str]:
-    digest, size = hashlib.sha1(usedforsecurity=False), 0
-    with path.open("rb") as file:
-        while chunk := file.read(_READ_BYTES):
-            digest.update(chunk)
-            size += len(chunk)
-    return size, digest.hexdigest()

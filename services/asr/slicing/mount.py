@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import grpc
 import grpc.aio
@@ -18,13 +18,15 @@ from libs.common.dial import dial
 from libs.common.loops import Loop
 from libs.common.objects import open_store
 from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
-from services.asr.slicing.peers import SlicingPeer
+from services.asr.slicing.peers import SlicingPeer, TaskUrls
 from services.asr.slicing.selection import Rules
 from services.asr.slicing.settings import SlicingWorkerSettings
+from services.asr.worker.llm_settings import LlmSettings
+from services.asr.worker.llm_topics import Model
 
 log = structlog.get_logger(__name__)
 
-TASK_TYPE = "ai_slice"
+TASK_TYPES = ("ai_slice", "ai_slice_draft", "draft")
 
 
 class Surroundings(Protocol):
@@ -65,6 +67,8 @@ class SlicingWorker:
         self._on_serving = on_serving
         self._channel: grpc.aio.Channel | None = None
         self._worker: Worker | None = None
+        self._urls_channel: grpc.aio.Channel | None = None
+        self._model: Model | None = None
         self._handler: Handler | None = None
 
     async def start(self) -> None:
@@ -74,9 +78,12 @@ class SlicingWorker:
         if left:
             log.info("slicing.scratch_swept", folders=left)
         self._channel = connect(common.peers.asr_address, transport=common.transport, actor="slicing-worker")
+        self._urls_channel = connect(
+            common.peers.task_address, transport=common.transport, actor="slicing-worker"
+        )
         self._worker = Worker(
             target=dial(common.peers.task_address, common.transport),
-            types=[TASK_TYPE],
+            types=TASK_TYPES,
             handler=self._run,
             concurrency=settings.concurrency,
             run_timeout_seconds=settings.run_timeout_seconds,
@@ -86,13 +93,12 @@ class SlicingWorker:
 
     async def _run(self, run: Run) -> Outcome:
         """Hand a run to its handler, which is made at the first one."""
-        if self._channel is None:
+        if self._channel is None or self._urls_channel is None:
             raise RuntimeError("the worker runs only between start and stop")
         if self._handler is None:
             # a second of dictionaries and codecs, which no start has to wait for
             worker = await asyncio.to_thread(importlib.import_module, "services.asr.slicing.worker")
-            peer, store = SlicingPeer(self._channel), open_store(self._common.store)
-            self._handler = worker.Slicing(peer, store, _rules(self._settings), self._settings.scratch)
+            self._handler = self._build(worker, self._channel, self._urls_channel)
         return await self._handler(run)
 
     async def stop(self) -> None:
@@ -100,9 +106,30 @@ class SlicingWorker:
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.stop()
-        channel, self._channel, self._handler = self._channel, None, None
-        if channel is not None:
-            await channel.close()
+        if self._model is not None:
+            await self._model.close()
+        for channel in (self._channel, self._urls_channel):
+            if channel is not None:
+                await channel.close()
+        self._channel = self._urls_channel = self._handler = self._model = None
+
+    def _build(self, worker: Any, asr: grpc.aio.Channel, task: grpc.aio.Channel) -> Handler:
+        settings, common = self._settings, self._common
+        store = open_store(common.store)
+        self._model = _model(settings.llm)
+        place = worker.Place(store, common.store.object_store, settings.scratch)
+        chooser = worker.Chooser(store, _rules(settings), self._model)
+        handler: Handler = worker.Slicing(SlicingPeer(asr), TaskUrls(task), chooser, place)
+        return handler
+
+
+def _model(settings: LlmSettings) -> Model | None:
+    """Build the language model; None when no URL names one."""
+    if not settings.base_url:
+        return None
+    from services.asr.worker.llm import ChatModel
+
+    return ChatModel(settings)
 
 
 def _rules(settings: SlicingWorkerSettings) -> Rules:

@@ -43,14 +43,29 @@ def plan(selection: Selection, rules: Rules) -> tuple[list[Planned], str]:
         NothingChosen: NO_MATCH, or TOO_MANY_CLIPS.
     """
     runs, source = _choose(selection, rules)
+    return _planned(
+        selection, runs, rules, selection.keywords if source == "keywords" else selection.prompt
+    ), source
+
+
+def plan_passages(selection: Selection, passages: Iterable[tuple[int, int]], rules: Rules) -> list[Planned]:
+    """Make clips of passages that somebody else chose for the prompt: utterances `[first, end)` by position.
+
+    Raises:
+        NothingChosen: as `plan`.
+    """
+    runs = _merged([_Run(first, end) for first, end in passages], selection.utterances, rules.merge_gap_ms)
+    return _planned(selection, runs, rules, selection.prompt)
+
+
+def _planned(selection: Selection, runs: list[_Run], rules: Rules, wanted: str) -> list[Planned]:
     if not runs:
-        wanted = selection.keywords if source == "keywords" else selection.prompt
         raise NothingChosen("NO_MATCH", f"nothing in the selection matches {wanted!r}")
     if len(runs) > MOST_CLIPS:
         raise NothingChosen(
             "TOO_MANY_CLIPS", f"{len(runs)} clips match; narrow the selection or the keywords to {MOST_CLIPS}"
         )
-    return _spans(selection, runs, rules), source
+    return _spans(selection, runs, rules)
 
 
 def _choose(selection: Selection, rules: Rules) -> tuple[list[_Run], str]:

@@ -64,14 +64,34 @@ class Rules:
     longest_piece_ms: int = 180_000
 
 
+LOCAL = "local"
+
+
+@dataclass(frozen=True)
+class Words:
+    """What stands beside a clip: a title of 2 to 12 characters, a description of at most 128, 2 to 6 topics.
+
+    `source` is what wrote them: `local`, or `llm/` and the model's name.
+    """
+
+    title: str
+    description: str
+    topics: tuple[str, ...]
+    source: str = LOCAL
+
+
 @dataclass(frozen=True)
 class Planned:
-    """A clip to cut: its span, what is said in it, and the topic it is (None: chosen otherwise)."""
+    """A clip to cut: its span, what is said in it, and the topic it is (None: chosen otherwise).
+
+    `words` is None as long as nobody has written any.
+    """
 
     start_ms: int
     end_ms: int
     sentences: tuple[str, ...]
     topic: Subject | None
+    words: Words | None = None
 
     @property
     def text(self) -> str:

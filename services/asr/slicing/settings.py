@@ -5,6 +5,8 @@ from pathlib import Path
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from services.asr.worker.llm_settings import LlmSettings
+
 
 class SlicingWorkerSettings(BaseSettings):
     """What can be set for the slicing worker (FRONTROW_SLICING_...)."""
@@ -19,4 +21,7 @@ class SlicingWorkerSettings(BaseSettings):
     lead_ms: int = Field(default=100, ge=0, le=2000, description="Most silence before the first word.")
     tail_ms: int = Field(default=300, ge=0, le=2000, description="Most silence behind the last word.")
     shortest_ms: int = Field(default=5000, ge=0, description="Matches grow within their paragraph to this.")
+    llm: LlmSettings = Field(
+        default_factory=LlmSettings, description="The language model, see FRONTROW_LLM_...; none is needed."
+    )
     longest_piece_ms: int = Field(default=180_000, ge=10_000, description="Longest clip without topics.")

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 import rjieba
 
-from services.asr.slicing.selection import Planned
+from services.asr.slicing.selection import Planned, Words
 
-TITLE_MOST, DESCRIPTION_MOST, TOPICS_LEAST, TOPICS_MOST = 12, 128, 2, 6
+TITLE_LEAST, TITLE_MOST, DESCRIPTION_MOST, TOPICS_LEAST, TOPICS_MOST = 2, 12, 128, 2, 6
+TOPIC_CHARACTERS = 24
 
 # Nouns of all kinds, nouns made of verbs and adjectives, idioms and Latin words carry what a text is about.
 _TELLING = ("n", "vn", "an", "i", "l", "j", "eng")
@@ -27,13 +28,33 @@ def content_words(text: str) -> list[str]:
     return sorted(weights, key=lambda word: -weights[word])
 
 
+def local_words(clip: Planned, position: int) -> Words:
+    """Write the words of the clip at `position` (from 0) without a language model."""
+    return Words(title(clip, position), description(clip), tuple(topics(clip)))
+
+
+def bounded(title: str, description: str, about: Iterable[str], otherwise: Words) -> Words | None:
+    """Bring what a model wrote within bounds, or return None when there is no title or no description.
+
+    Topics that it left out are taken from `otherwise`.
+    """
+    head, text = cut_between_words(title, TITLE_MOST), shortened(description)
+    if len(head) < TITLE_LEAST or not text:
+        return None
+    named = [_SPACES.sub(" ", topic).strip(_EDGES)[:TOPIC_CHARACTERS] for topic in about]
+    named = list(dict.fromkeys(topic for topic in named if topic))[:TOPICS_MOST]
+    if len(named) < TOPICS_LEAST:
+        named = list(dict.fromkeys([*named, *otherwise.topics]))[:TOPICS_MOST]
+    return Words(head, text, tuple(named))
+
+
 def title(clip: Planned, position: int) -> str:
     """Return a title of 2 to 12 characters: the topic's, else a telling sentence, cut between words."""
     sources = [clip.topic.title] if clip.topic else []
     sources += [*_by_weight(clip.sentences), "".join(content_words(clip.text)[:3])]
     for source in sources:
-        cut = _cut_between_words(source, TITLE_MOST)
-        if len(cut) >= 2:
+        cut = cut_between_words(source, TITLE_MOST)
+        if len(cut) >= TITLE_LEAST:
             return cut
     return f"片段{position + 1}"
 
@@ -43,7 +64,7 @@ def _by_weight(sentences: Iterable[str]) -> list[str]:
     return sorted(sentences, key=lambda text: -sum(map(len, content_words(text)[:3])))
 
 
-def _cut_between_words(text: str, most: int) -> str:
+def cut_between_words(text: str, most: int) -> str:
     """Return the beginning of `text` that has at most `most` characters and ends with a whole word."""
     clean = _SPACES.sub(" ", text).strip(_EDGES)
     if len(clean) <= most:
@@ -59,7 +80,12 @@ def _cut_between_words(text: str, most: int) -> str:
 
 def description(clip: Planned) -> str:
     """Return what the clip is about in at most 128 characters: the topic's summary, else what is said."""
-    text = _SPACES.sub(" ", (clip.topic.summary if clip.topic else "") or clip.text).strip()
+    return shortened((clip.topic.summary if clip.topic else "") or clip.text)
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of `text` in at most 128 characters: whole sentences, else an ellipsis."""
+    text = _SPACES.sub(" ", text).strip()
     if len(text) <= DESCRIPTION_MOST:
         return text
     head = text[:DESCRIPTION_MOST]

@@ -32,7 +32,10 @@ async def asr(serve: Serve, database_url: str, tmp_path: Path) -> AsyncIterator[
 async def chain(serve: Serve, database_url: str, tmp_path: Path) -> AsyncIterator[Chain]:
     """Give a task server with a short lease, and an asr server that follows it."""
     common = common_settings(database_url, tmp_path / "objects")
-    task_settings = TaskSettings(lease_seconds_by_type={"ai_slice": 3.0}, sweep_interval_seconds=0.2)
+    task_settings = TaskSettings(
+        lease_seconds_by_type={"ai_slice": 3.0, "ai_slice_draft": 3.0, "draft": 3.0},
+        sweep_interval_seconds=0.2,
+    )
     task_address = await serve("task", await mount_task(task_settings, common))
     common = common_settings(database_url, tmp_path / "objects", task_address=task_address)
     asr_settings = AsrSettings(follow_interval_seconds=0.2)

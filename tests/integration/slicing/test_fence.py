@@ -134,7 +134,9 @@ async def test_a_retryable_failure_is_noted_and_the_state_is_the_tasks(
     await fail(asr, project, "DISK_FULL", retryable=True)
     noted = await asr.reread(project)
     assert (noted.status, noted.error_reason) == (PROCESSING, "DISK_FULL")
-    await RunFollowSource(database, PROJECTS).ended(project.id, project.slice_task_id, 2, "ABANDONED", "5 attempts")
+    await RunFollowSource(database, PROJECTS).ended(
+        project.id, project.slice_task_id, 2, "ABANDONED", "5 attempts"
+    )
     ended = await asr.reread(project)
     assert (ended.status, ended.error_reason, ended.error_message) == (FAILED, "ABANDONED", "5 attempts")
 

@@ -1,0 +1,1 @@
+"""Editing drafts: clips with captions on a timeline, written for editing applications, in one zip."""

@@ -1,0 +1,108 @@
+"""Cuts that copy everything and say where they begin, and exact cuts of what can't be spliced."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from services.asr.media import audio, canonical, cut
+from services.asr.media.canonical import Canonical
+from services.asr.media.errors import SpanOutside
+from services.asr.media.probe import probe
+from tests.integration.media.recordings import frame_numbers, frame_times, onsets, record, remake
+
+HEVC = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params", "log-level=error")
+
+
+async def canonical_of(recording: Path) -> Canonical:
+    return await canonical.make(
+        recording, recording.with_name(f"{recording.stem}.canonical.mp4"), await probe(recording)
+    )
+
+
+@pytest.mark.parametrize(
+    ("suffix", "fps", "group"), [("mp4", "25", 2), ("ts", "25", 2), ("flv", "30000/1001", 3)]
+)
+async def test_a_fast_cut_begins_with_a_key_frame_and_says_so(
+    tmp_path: Path, suffix: str, fps: str, group: int
+) -> None:
+    recording = record(
+        tmp_path / f"live.{suffix}", fps=fps, gop_seconds=group, beeps=(0.5, 3.25, 5.2, 7.0, 10.5)
+    )
+    made = await canonical_of(recording)
+    frames = frame_times(made.path)
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", 4900, 8600, media=made.media, fast=True)
+    assert done == await cut.span(made.path, 4900, 8600, media=made.media, fast=True)
+    numbers = frame_numbers(tmp_path / "clip.mp4")
+    begins = next(time for number, time in frames if number == numbers[0])
+    assert done.start_ms == pytest.approx(begins * 1000, abs=1)
+    assert 4900 - group * 1001 - 1 <= done.start_ms <= 4900
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    last = max(number for number, time in frames if time < 8.6)
+    assert last <= numbers[-1] <= last + 4
+    assert done.end_ms == pytest.approx(frames[numbers[-1] + 1][1] * 1000, abs=1)
+    clip = await canonical.make(tmp_path / "clip.mp4", tmp_path / "c.mp4", await probe(tmp_path / "clip.mp4"))
+    await audio.extract(clip.path, tmp_path / "a.wav", duration_ms=clip.media.duration_ms)
+    expected = [beep - done.start_ms / 1000 for beep in (5.2, 7.0)]
+    assert onsets(tmp_path / "a.wav")[-2:] == pytest.approx(expected, abs=0.05)
+
+
+async def test_a_fast_cut_from_a_key_frame_begins_there(tmp_path: Path) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4"))
+    for start in (0, 2000, 10_000):
+        done = await cut.cut(
+            made.path, tmp_path / "clip.mp4", start, start + 900, media=made.media, fast=True
+        )
+        assert done.start_ms == start
+        assert frame_numbers(tmp_path / "clip.mp4")[0] == start // 40
+
+
+async def test_a_fast_cut_never_begins_where_no_decoder_can(tmp_path: Path) -> None:
+    """With open groups only the recording's first frame is a true restart point."""
+    opened = ("-x264-params", "open-gop=1:bframes=3:keyint=50:min-keyint=50:scenecut=0")
+    made = await canonical_of(record(tmp_path / "open.mp4", seconds=8, output=opened))
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", 5000, 6000, media=made.media, fast=True)
+    numbers = frame_numbers(tmp_path / "clip.mp4")
+    assert (done.start_ms, numbers[0]) == (0, 0)
+    assert numbers == list(range(len(numbers)))
+
+
+async def test_fast_cuts_stay_inside_the_recording(tmp_path: Path) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4", seconds=4))
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", -500, 99_000, media=made.media, fast=True)
+    assert (done.start_ms, done.end_ms) == (0, made.media.duration_ms)
+    assert frame_numbers(tmp_path / "clip.mp4") == list(range(100))
+    with pytest.raises(SpanOutside):
+        await cut.cut(made.path, tmp_path / "clip.mp4", 4000, 5000, media=made.media, fast=True)
+
+
+async def test_sound_without_picture_can_be_copied(tmp_path: Path) -> None:
+    sound = record(tmp_path / "radio.m4a", beeps=(0.5, 3.25, 7.0), output=("-vn", "-map", "-0:v"))
+    made = await canonical_of(sound)
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", 3000, 5000, media=made.media, fast=True)
+    await audio.extract(tmp_path / "clip.mp4", tmp_path / "a.wav", duration_ms=done.duration_ms)
+    assert onsets(tmp_path / "a.wav") == pytest.approx([3.25 - done.start_ms / 1000], abs=0.05)
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "ts", "mkv"])
+async def test_cuts_of_hevc_are_exact_to_the_frame_though_all_of_it_is_encoded(
+    tmp_path: Path, suffix: str
+) -> None:
+    whole = record(tmp_path / "whole.mp4", seconds=16, gop_seconds=8)
+    hevc = remake(whole, tmp_path / f"live.{suffix}", *HEVC, "-g", "200", "-c:a", "copy")
+    made = await canonical_of(hevc)
+    assert (made.media.video_codec, made.copied) == ("hevc", True)
+    frames = frame_times(made.path)
+    chance = random.Random(suffix)
+    for _ in range(4):
+        start = chance.randrange(0, 13_000)
+        end = start + chance.randrange(300, 2500)
+        await cut.cut(made.path, tmp_path / "clip.mp4", start, end, media=made.media)
+        numbers = frame_numbers(tmp_path / "clip.mp4")
+        assert numbers[0] == max(n for n, time in frames if time <= (start + 0.5) / 1000)
+        assert numbers == list(range(numbers[0], numbers[-1] + 1))
+        assert abs(numbers[-1] - max(n for n, time in frames if time < end / 1000)) <= 1
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", 9500, 11_000, media=made.media, fast=True)
+    assert frame_numbers(tmp_path / "clip.mp4")[0] == next(
+        n for n, time in frames if time == pytest.approx(done.start_ms / 1000, abs=0.001)
+    )
