@@ -53,23 +53,24 @@ def record(
     """
     gop = round(gop_seconds * Fraction(fps))
     sound = (audio_seconds or seconds, tuple(beeps))
-    path.write_bytes(
-        _recorded(path.suffix, round(seconds * Fraction(fps)), fps, gop, sound, audio_late, *output)
-    )
+    picture = (round(seconds * Fraction(fps)), fps, gop)
+    path.write_bytes(_recorded(path.suffix, picture, sound, audio_late, tuple(output)))
     return path
 
 
 @functools.cache
 def _recorded(
     suffix: str,
-    count: int,
-    fps: str,
-    gop: int,
+    picture: tuple[int, str, int],
     sound: tuple[float, tuple[float, ...]],
     late: float,
-    *output: str,
+    output: tuple[str, ...],
 ) -> bytes:
-    """Return the bytes of a recording; the same one is encoded once a run."""
+    """Return the bytes of a recording; the same one is encoded once a run.
+
+    `picture` is the number of frames, how many a second, and the length of a group.
+    """
+    count, fps, gop = picture
     with tempfile.TemporaryDirectory() as folder:
         beeps, made = Path(folder) / "beeps.wav", Path(folder) / f"made{suffix}"
         write_beeps(beeps, *sound)

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 from frontrow.asr.v1 import (
@@ -36,6 +37,14 @@ from libs.common.settings import (
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 RECORDING = SAMPLES / "live_zh.mp4"
 RECORDING_MS = 119_680
+FACTS: dict[str, Any] = {
+    "duration_ms": RECORDING_MS,
+    "width": 416,
+    "height": 234,
+    "engine": "true/sentences",
+    "language": "zh",
+    "summaries_source": "true/topics",
+}
 # where the four topics of the sample begin, by sentence, and what they are about
 TOPICS = ((0, "利率和债券"), (16, "三层钢不粘锅"), (31, "孩子的学习"), (44, "股票开户"))
 
@@ -91,21 +100,17 @@ class Asr:
         said = list(utterances or sample_utterances())
         topics, paragraphs = topics_of(said), paragraphs_of(said)
 
+        result = transcription_service_pb2.TranscriptionResult(
+            material_id=material.id,
+            asr_version=begun.asr_version,
+            canonical_key=key,
+            utterance_count=len(said),
+            paragraph_count=len(paragraphs),
+            topic_count=len(topics),
+            **FACTS,
+        )
+
         async def messages() -> AsyncIterator[transcription_service_pb2.CompleteTranscriptionRequest]:
-            result = transcription_service_pb2.TranscriptionResult(
-                material_id=material.id,
-                asr_version=begun.asr_version,
-                duration_ms=RECORDING_MS,
-                width=416,
-                height=234,
-                canonical_key=key,
-                engine="true/sentences",
-                language="zh",
-                summaries_source="true/topics",
-                utterance_count=len(said),
-                paragraph_count=len(paragraphs),
-                topic_count=len(topics),
-            )
             yield transcription_service_pb2.CompleteTranscriptionRequest(result=result)
             batch = transcription_service_pb2.ResultBatch(
                 utterances=said, paragraphs=paragraphs, topics=topics

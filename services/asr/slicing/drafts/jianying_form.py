@@ -227,40 +227,36 @@ def meta(
     media: list[Json],
 ) -> Json:
     """Return what the application's list of drafts shows, and the list of imported media."""
-    clouds = (
-        "capcut_purchase_info",
-        "purchase_info",
-        "template_id",
-        "tutorial_info",
-        "videocut_purchase_info",
-    )
+    return _unused() | {
+        "draft_fold_path": folder_path,
+        "draft_id": draft_id,
+        "draft_materials": [{"type": kind, "value": media if kind == 0 else []} for kind in _LISTED_TYPES],
+        "draft_name": name,
+        "draft_root_path": root_path,
+        "tm_duration": duration_us,
+    }
+
+
+def _unused() -> Json:
+    """Return what the list of drafts has for templates, clouds and teams: nothing."""
+    clouds = ("capcut_purchase_info", "purchase_info", "template_id", "tutorial_info")
     texts = ("cover", "deeplink_url", "new_version", "removable_storage_device", "type")
     flags = ("ai_packaging_used", "ai_shorts", "ai_translate", "article_video_draft", "invisible")
+    team = {f"draft_enterprise_{field}": "" for field in ("extra", "id", "name")}
     return {
         "cloud_package_completed_time": "",
-        **{f"draft_cloud_{field}": "" for field in clouds},
+        **{f"draft_cloud_{field}": "" for field in (*clouds, "videocut_purchase_info")},
         "draft_cloud_last_action_download": False,
         "draft_cloud_materials": [],
         **{f"draft_{field}": "" for field in texts},
-        "draft_enterprise_info": {
-            "draft_enterprise_extra": "",
-            "draft_enterprise_id": "",
-            "draft_enterprise_name": "",
-            "enterprise_material": [],
-        },
-        "draft_fold_path": folder_path,
-        "draft_id": draft_id,
+        "draft_enterprise_info": {**team, "enterprise_material": []},
         **{f"draft_is_{field}": False for field in flags},
         "draft_is_from_deeplink": "false",
-        "draft_materials": [{"type": kind, "value": media if kind == 0 else []} for kind in _LISTED_TYPES],
         "draft_materials_copied_info": [],
-        "draft_name": name,
-        "draft_root_path": root_path,
         "draft_segment_extra_info": [],
         "tm_draft_cloud_completed": "",
         "tm_draft_cloud_modified": 0,
         "tm_draft_removed": 0,
-        "tm_duration": duration_us,
     }
 
 
