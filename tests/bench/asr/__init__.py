@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from tests.bench.asr import hour, overhead, together, words
+from tests.bench.asr import clip, hour, overhead, together, words
 from tests.bench.bed import Bed
 from tests.bench.report import Figure
 
@@ -14,4 +14,5 @@ BENCHMARKS: dict[str, Callable[[Bed], Awaitable[list[Figure]]]] = {
     "asr-hour": hour.one,
     "asr-four-hours": hour.four,
     "asr-words": words.measure,
+    "asr-clip": clip.measure,
 }
