@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Update, case, func, or_, select, update
+from sqlalchemy import Update, case, func, or_, select, text, update
 
 from libs.common.db import Database
 from libs.common.follow import Followed
@@ -14,6 +14,10 @@ from services.asr.states import CANCELLED_REASON, AsrStatus, cut_message
 # A failed material whose task a person retries must be seen pending again; only recent ones are looked at, so
 # that the poll stays bounded. An older one is caught up by the begin of the retried task itself.
 _FAILED_FOLLOWED = 200
+
+# Spelled out as the two partial indexes are: a bound value proves nothing to a prepared plan.
+_ACTIVE = text("asr_status IN ('pending', 'processing')")
+_FAILED = text("asr_status = 'failed'")
 
 # Reasons that say more than what the failed run noted about itself.
 _TELLING = frozenset({CANCELLED_REASON, "ABANDONED"})
@@ -28,12 +32,10 @@ class MaterialFollowSource:
     async def current(self) -> Sequence[Followed]:
         """Return materials that are pending or running, and those that failed lately."""
         columns = (live_materials.c.id, live_materials.c.asr_task_id, live_materials.c.seen_task_version)
-        active = select(*columns).where(
-            live_materials.c.asr_status.in_([AsrStatus.PENDING, AsrStatus.PROCESSING])
-        )
+        active = select(*columns).where(_ACTIVE)
         failed = (
             select(*columns)
-            .where(live_materials.c.asr_status == AsrStatus.FAILED)
+            .where(_FAILED)
             .order_by(live_materials.c.updated_at.desc())
             .limit(_FAILED_FOLLOWED)
         )

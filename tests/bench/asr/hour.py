@@ -58,8 +58,10 @@ async def four(bed: Bed) -> list[Figure]:
 
 
 async def _through(bed: Bed, seconds: int, *, slicing: bool) -> dict[str, Any]:
-    path = await recording(bed.folder, seconds)
+    path, short = await recording(bed.folder, seconds), await recording(bed.folder, 20)
     async with rig(bed, f"hour_{seconds}", slicing=slicing, concurrency=1) as made:
+        # the worker is up and has its model, as it has in the middle of a day
+        await made.transcribed(await made.material(await made.upload(short)), Progress())
         busy = bed.wait_quiet()
         with bed.meter() as measured:
             async with watching(made.workers.values()) as peak:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -10,7 +11,7 @@ from services.asr.worker.chunks import plan
 from services.asr.worker.model import model_folder
 from services.asr.worker.settings import AsrWorkerSettings
 from tests.bench.asr.recordings import recording, sound
-from tests.bench.asr.rig import MODELS, Progress, rig
+from tests.bench.asr.rig import MODELS, Progress, Rig, rig
 from tests.bench.bed import Bed
 from tests.bench.load import tree_seconds
 from tests.bench.report import Figure, worst_load
@@ -50,9 +51,10 @@ async def measure(bed: Bed) -> list[Figure]:
     ]  # fmt: skip
 
 
-async def _spent(made: Any, path: Any) -> float:
-    """Return the processor seconds of the worker with its children, from the upload to the transcript."""
+async def _spent(made: Rig, path: Path) -> float:
+    """Return the processor seconds of worker, children and servers, from the upload to the transcript."""
     upload_id = await made.upload(path)
-    before = sum(tree_seconds(*made.workers.values()))
+    pids = (*made.workers.values(), *made.servers.values())
+    before = sum(tree_seconds(*pids))
     await made.transcribed(await made.material(upload_id), Progress())
-    return sum(tree_seconds(*made.workers.values())) - before
+    return sum(tree_seconds(*pids)) - before

@@ -34,10 +34,11 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass
 class Rig:
-    """What runs; `workers` are the worker processes by name."""
+    """What runs; `servers` and `workers` are processes by name."""
 
     channel: grpc.aio.Channel
     folder: Path
+    servers: dict[str, int] = field(default_factory=dict)
     workers: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -145,7 +146,7 @@ async def rig(bed: Bed, name: str, *, slicing: bool = False, concurrency: int = 
         asr = await stack.enter_async_context(bed.server(url, context="asr", **shared, **peers))
         peers["FRONTROW_ASR_ADDRESS"] = asr.address
         channel = await stack.enter_async_context(Dial(asr.address).aio())
-        made = Rig(channel, folder)
+        made = Rig(channel, folder, {"task": task.pid, "asr": asr.pid})
         modules = {"asr": "services.asr.worker"} | ({"slicing": "services.asr.slicing"} if slicing else {})
         for worker, module in modules.items():
             process = await stack.enter_async_context(
