@@ -83,6 +83,7 @@ soak: $(VENV)/.dev $(LLM)/.ready ## Prove each context at length, under faults (
 	$(BIN)/python -m pytest tests/soak/task/test_limits.py tests/soak/task/test_storm.py -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/review/test_machine.py -n 2 --dist load -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/review/test_same_bytes.py -q $(ARGS)
+	$(BIN)/python -m pytest tests/soak/ingest -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/asr -q $(ARGS)
 
 # --- checks --------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from libs.common import migrate
 from libs.common.server import Mounted, run
 from libs.common.settings import CommonSettings
 from services.access import RULES
@@ -12,8 +13,9 @@ from services.ingest.settings import IngestSettings
 
 
 async def _mount() -> tuple[str, Mounted]:
-    settings = IngestSettings()
-    return settings.listen, await mount(settings, CommonSettings.from_environment())
+    settings, common = IngestSettings(), CommonSettings.from_environment()
+    await migrate.upgrade(common.database.url, "ingest")
+    return settings.listen, await mount(settings, common)
 
 
 if __name__ == "__main__":

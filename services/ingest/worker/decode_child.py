@@ -127,7 +127,11 @@ def _begins_like_an_image(raw: bytes) -> bool:
 
 
 def _decode_every_frame(image: Image.Image) -> None:
-    """Decode all frames; the first one is in `image` afterwards."""
+    """Decode all frames; the first one is in `image` afterwards.
+
+    Of an MPO the first alone: that is what everybody shows, and a site that resizes one often leaves a list
+    of pictures that are gone.
+    """
     pixels, frame = 0, 0
     try:
         while True:
@@ -135,6 +139,8 @@ def _decode_every_frame(image: Image.Image) -> None:
             pixels += image.width * image.height
             frame += 1
             _check_frames(frame, pixels)
+            if image.format == "MPO":
+                return
             try:
                 image.seek(frame)
             except EOFError:

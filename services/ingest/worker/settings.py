@@ -24,7 +24,9 @@ class IngestWorkerSettings(BaseSettings):
     decoders: int = Field(
         default=os.cpu_count() or 2, ge=1, le=64, description="processes that decode images"
     )
-    decoder_memory_bytes: int = Field(default=1 << 30, ge=256 << 20, description="address space of a decoder")
+    decoder_memory_bytes: int = Field(
+        default=800_000_000, ge=200_000_000, description="address space of a decoder: never more is resident"
+    )
     decode_timeout_seconds: float = Field(default=30.0, gt=0, le=600, description="limit of one decode")
     max_image_bytes: int = Field(default=20_000_000, ge=1, description="largest image, as sent and unpacked")
     connect_timeout_seconds: float = Field(

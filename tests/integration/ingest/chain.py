@@ -214,11 +214,14 @@ class Chain:
 
 @asynccontextmanager
 async def running_servers(
-    database_url: str, folder: Path, settings: TaskSettings
+    database_url: str, folder: Path, settings: TaskSettings, store: str = ""
 ) -> AsyncIterator[CommonSettings]:
-    """Run task, review and ingest over one database, each on a port of its own; yield where they are."""
+    """Run task, review and ingest over one database, each on a port of its own; yield where they are.
+
+    `store` is the store's URL; a folder below `folder` unless it is given.
+    """
     async with AsyncExitStack() as stack:
-        objects = folder / "objects"
+        objects = store or folder / "objects"
         peers: dict[str, str] = {}
         for name, mount in (
             ("task", partial(mount_task, settings)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import random
 import struct
 import zlib
 from collections.abc import AsyncIterator
@@ -127,6 +126,15 @@ async def test_bytes_behind_the_end_of_a_jpeg_are_no_fault(decoder: Decoder, tmp
     assert (await decode(decoder, tmp_path, encoded(photo(), "JPEG") + b"trailer" * 9)).extension == "jpg"
 
 
+async def test_a_jpeg_whose_further_pictures_are_gone_is_whole(decoder: Decoder, tmp_path: Path) -> None:
+    second = photo().rotate(90)
+    pair = encoded(photo(), "MPO", save_all=True, append_images=[second])
+    alone = pair[: pair.rindex(b"\xff\xd8\xff")]
+    for body in (pair, alone):
+        assert (await decode(decoder, tmp_path, body)).content_type == "image/jpeg"
+    assert await reason(decoder, tmp_path, alone[: len(alone) // 2]) == "BROKEN_IMAGE"
+
+
 async def test_a_small_file_of_very_many_pixels_is_refused(decoder: Decoder, tmp_path: Path) -> None:
     bomb = png_of(12_000, 12_000)
     assert len(bomb) < 40_000
@@ -139,6 +147,15 @@ async def test_the_largest_image_is_decoded_within_the_memory_limit(decoder: Dec
     assert found.width * found.height == 60_000_000
     peak = max(child.memory_info().rss for child in psutil.Process().children(recursive=True))
     assert peak < 800 << 20
+
+
+async def test_an_image_beyond_the_memory_limit_is_refused_and_the_next_one_taken(tmp_path: Path) -> None:
+    # WebP's decoder holds three copies beside Pillow's, the most of all formats
+    tight = Decoder(IngestWorkerSettings(decoders=1, decoder_memory_bytes=200_000_000))
+    body = encoded(Image.new("RGB", (4000, 4000), "teal"), "WEBP", method=0)
+    assert await reason(tight, tmp_path, body) == "TOO_MANY_PIXELS"
+    assert (await decode(tight, tmp_path, encoded(photo(), "WEBP"))).content_type == "image/webp"
+    await tight.close()
 
 
 async def test_an_animation_of_very_many_frames_is_refused(decoder: Decoder, tmp_path: Path) -> None:
@@ -218,23 +235,3 @@ async def test_encodings_of_one_picture_are_near_and_other_pictures_far(
     assert distance("astronaut.jpg", "astronaut.webp") <= 6
     assert distance("coffee.jpg", "coffee.avif") <= 6
     assert min(distance("chelsea.jpg", other) for other in names if other != "chelsea.jpg") > 6
-
-
-@pytest.mark.parametrize("name", ["chelsea.jpg", "astronaut.webp", "coffee.avif", "png", "gif"])
-async def test_mutated_photographs_give_an_image_or_a_typed_problem_and_never_break_the_decoder(
-    decoder: Decoder, tmp_path: Path, name: str
-) -> None:
-    body = (PHOTOS / name).read_bytes() if "." in name else encoded(photo(), name.upper())
-    chance, ends = random.Random(name), set[str]()
-    for _ in range(25):
-        mutated = bytearray(body)
-        for _ in range(chance.randint(1, 12)):
-            mutated[chance.randrange(len(mutated))] = chance.randrange(256)
-        if chance.random() < 0.3:
-            del mutated[chance.randrange(len(mutated)) :]
-        try:
-            ends.add((await decode(decoder, tmp_path, bytes(mutated))).content_type)
-        except ImageProblem as problem:
-            ends.add(problem.reason)
-    types = {"image/jpeg", "image/png", "image/webp", "image/avif", "image/gif"}
-    assert ends <= types | {"BROKEN_IMAGE", "NOT_AN_IMAGE", "TOO_MANY_PIXELS", "TOO_MANY_FRAMES"}

@@ -6,8 +6,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import boto3
@@ -49,34 +50,47 @@ def _create_bucket(endpoint: str) -> None:
     client.close()
 
 
-@contextmanager
-def seaweedfs_endpoint(folder: Path) -> Iterator[str]:
-    """Run SeaweedFS with the test bucket; its files and logs stay in `folder`."""
+@dataclass(frozen=True)
+class Weed:
+    """How to run SeaweedFS with the test bucket: its command, environment and the endpoint it will have."""
+
+    argv: list[str]
+    environment: dict[str, str]
+    endpoint: str
+
+
+def weed_of(folder: Path) -> Weed:
+    """Choose ports for a SeaweedFS in `folder`; started again by the same command it has its objects."""
     names = ["master.port", "master.port.grpc", "volume.port", "volume.port.grpc", "filer.port"]
     names += ["filer.port.grpc", "s3.port", "s3.port.grpc", "admin.port", "admin.port.grpc"]
     ports = dict(zip(names, _free_ports(len(names)), strict=True))
     fixed = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-webdav=false", "-master.telemetry=false"]
+    fixed += ["-s3.port.iceberg=0", "-s3.port.lance=0", "-admin.ui=false", f"-bucket={BUCKET}"]
     fixed += [
-        "-s3.port.iceberg=0",
-        "-s3.port.lance=0",
-        "-admin.ui=false",
-        f"-bucket={BUCKET}",
         f"-dir={folder}",
+        f"-s3.localSocket={folder}/s3.sock",
+        f"-filer.localSocket={folder}/filer.sock",
     ]
-    fixed += [f"-s3.localSocket={folder}/s3.sock", f"-filer.localSocket={folder}/filer.sock"]
     weed = Path(sys.executable).parent / "weed"
-    command = [str(weed), f"-logdir={folder}", "mini", *fixed, *(f"-{n}={p}" for n, p in ports.items())]
     environment = {
         "HOME": str(folder),
         "PATH": "/usr/bin:/bin",
         "AWS_ACCESS_KEY_ID": KEYS["access_key_id"],
         "AWS_SECRET_ACCESS_KEY": KEYS["secret_access_key"],
     }
+    argv = [str(weed), f"-logdir={folder}", "mini", *fixed, *(f"-{n}={p}" for n, p in ports.items())]
+    return Weed(argv, environment, f"http://127.0.0.1:{ports['s3.port']}")
+
+
+@contextmanager
+def seaweedfs_endpoint(folder: Path) -> Iterator[str]:
+    """Run SeaweedFS with the test bucket; its files and logs stay in `folder`."""
+    weed = weed_of(folder)
     with (folder / "weed.out").open("wb") as output:
-        child = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=environment)
+        child = subprocess.Popen(weed.argv, stdout=output, stderr=output, cwd=folder, env=weed.environment)
         try:
-            _await_bucket(child, f"http://127.0.0.1:{ports['s3.port']}")
-            yield f"http://127.0.0.1:{ports['s3.port']}"
+            await_bucket(weed.endpoint, lambda: child.poll() is None)
+            yield weed.endpoint
         finally:
             child.terminate()
             try:
@@ -98,7 +112,8 @@ def _free_ports(count: int) -> list[int]:
             one.close()
 
 
-def _await_bucket(child: subprocess.Popen[bytes], endpoint: str) -> None:
+def await_bucket(endpoint: str, alive: Callable[[], bool], *, patience_seconds: float = 30.0) -> None:
+    """Block until the test bucket takes an object; raises when the server has ended or takes too long."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     client = boto3.client(
@@ -108,13 +123,13 @@ def _await_bucket(child: subprocess.Popen[bytes], endpoint: str) -> None:
         aws_access_key_id=KEYS["access_key_id"],
         aws_secret_access_key=KEYS["secret_access_key"],
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + patience_seconds
     while True:
         try:
             client.head_bucket(Bucket=BUCKET)
             client.put_object(Bucket=BUCKET, Key="ready", Body=b"1")
         except (BotoCoreError, ClientError):
-            if child.poll() is not None or time.monotonic() > deadline:
+            if not alive() or time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
         else:

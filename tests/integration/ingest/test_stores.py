@@ -1,0 +1,99 @@
+"""The chain over real S3 servers: moto, and a SeaweedFS that hangs (other tests have a local folder)."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+from aiohttp import web
+from frontrow.ingest.v1 import ingest_job_pb2, ingest_service_pb2
+
+from libs.common.settings import CommonSettings
+from libs.common.testing import eventually
+from services.ingest.worker.decode import Decoder
+from tests.integration.ingest.chain import Chain, running_chain, running_servers, task_settings
+from tests.integration.ingest.site import picture
+from tests.integration.objects.servers import moto_endpoint, seaweedfs_endpoint, store_url
+
+DONE, FAILED = ingest_job_pb2.INGEST_JOB_STATUS_DONE, ingest_job_pb2.INGEST_JOB_STATUS_FAILED
+CREATED = ingest_job_pb2.DONE_REASON_CREATED
+
+
+@pytest.fixture(scope="module", params=["moto", "seaweedfs"])
+def endpoint(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """Give a server, and nothing else of it."""
+    with ExitStack() as stack:
+        if request.param == "moto":
+            yield stack.enter_context(moto_endpoint())
+        else:
+            (folder / "weed").mkdir()
+            yield stack.enter_context(seaweedfs_endpoint(folder / "weed"))
+
+
+@pytest.fixture(scope="module")
+async def servers(database_url: str, folder: Path, endpoint: str) -> AsyncIterator[CommonSettings]:
+    name = hashlib.sha1(endpoint.encode()).hexdigest()[:8]
+    async with running_servers(
+        database_url, folder, task_settings(60.0), store_url(endpoint, f"chain-{name}")
+    ) as common:
+        yield common
+
+
+@pytest.fixture
+async def chain(
+    servers: CommonSettings, folder: Path, decoder: Decoder, request: pytest.FixtureRequest
+) -> AsyncIterator[Chain]:
+    async with running_chain(servers, folder, decoder, request.node.name) as running:
+        yield running
+
+
+async def test_what_a_site_served_is_what_the_store_gives_back(chain: Chain, article: str) -> None:
+    await chain.work()
+    bodies = [picture(n, kind=kind) for n, kind in enumerate(("JPEG", "PNG", "WEBP", "AVIF", "GIF"))]
+    urls = [chain.site.put(f"{n}.jpg", body) for n, body in enumerate(bodies)]
+    job = await chain.ended(await chain.submit(*urls, url=article))
+    assert job.done_reason == CREATED
+    draft = await chain.draft(job.draft_id)
+    assert [await chain.store.get_bytes(image.media_key) for image in draft.images] == bodies
+    assert all([await chain.store.head(image.thumbnail_keys[0]) for image in job.images])
+
+
+async def test_a_mended_gallery_fetches_and_stores_what_was_missing_alone(chain: Chain, article: str) -> None:
+    await chain.work()
+    mended = False
+
+    async def broken(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=picture(91) if mended else picture(91)[:400])
+
+    fine, shaky = chain.site.picture("fine.jpg", 90), chain.site.answer("shaky.jpg", broken)
+    job = await chain.ended(await chain.submit(fine, shaky, url=article))
+    assert (job.status, job.failure_reason) == (FAILED, "IMAGE_REJECTED")
+    mended = True
+    puts = chain.store.calls["put"]
+    request = ingest_service_pb2.RetryIngestJobsRequest(job_ids=[job.job_id])
+    await chain.ingest.stub.RetryIngestJobs(request)
+    again = await chain.ended(job.job_id)
+    assert (again.status, dict(chain.site.hits)) == (DONE, {"fine.jpg": 1, "shaky.jpg": 2})
+    assert chain.store.calls["put"] - puts == 2, "the image and its thumbnail"
+
+
+@pytest.mark.parametrize("endpoint", ["seaweedfs"], indirect=True)
+async def test_a_store_that_hangs_holds_jobs_up_and_burns_no_attempt(
+    chain: Chain, article: str, folder: Path
+) -> None:
+    await chain.work()
+    weed = next(c for c in psutil.Process().children() if str(folder / "weed") in " ".join(c.cmdline()))
+    weed.send_signal(signal.SIGSTOP)
+    try:
+        job_id = await chain.submit(chain.site.picture("held.jpg", 92), url=article)
+        await eventually(lambda: chain.store.calls["put"] >= 1, 20)
+    finally:
+        weed.send_signal(signal.SIGCONT)
+    job = await chain.ended(job_id, 60)
+    assert (job.done_reason, job.attempts) == (CREATED, 0)
+    assert (await chain.task(job)).attempt == 1
