@@ -69,6 +69,7 @@ class Downloader:
             timeout=timeout,
             headers=_HEADERS,
             cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=CHUNK_BYTES,  # else each piece that reaches a thread is a few packets
             auto_decompress=False,  # unpacked below, where the size is counted
             trust_env=False,  # a proxy would connect where the guard can't look
         )

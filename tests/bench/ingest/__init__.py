@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from tests.bench.bed import Bed
+from tests.bench.ingest import images, memory
 from tests.bench.report import Figure
 
-BENCHMARKS: dict[str, Callable[[Bed], Awaitable[list[Figure]]]] = {}
+BENCHMARKS: dict[str, Callable[[Bed], Awaitable[list[Figure]]]] = {
+    "images": images.measure,
+    "images-memory": memory.measure,
+}

@@ -52,6 +52,28 @@ def names(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[list[str]]]:
     return found
 
 
+def forbidden(public: Site, trap: Site, names: dict[str, list[list[str]]]) -> dict[str, str]:
+    """Return addresses that must not be reached or not be taken, and the reason that each is to get."""
+    port, trapped = public.address.rpartition(":")[2], trap.address.rpartition(":")[2]
+    names["rebind.example"] = [[PUBLIC], ["127.0.0.1"]]
+    names["mixed.example"] = [[PUBLIC, "fd00::1"]]
+    public.redirect("rebind", f"http://rebind.example:{trapped}/secret.jpg")
+    public.picture("1.jpg")
+    return {
+        public.redirect("metadata", "http://169.254.169.254/latest/meta-data/"): "ADDRESS_BLOCKED",
+        public.redirect("mapped", f"http://[::ffff:127.0.0.1]:{trapped}/secret.jpg"): "ADDRESS_BLOCKED",
+        public.redirect("nat64", f"http://[64:ff9b::7f00:1]:{trapped}/secret.jpg"): "ADDRESS_BLOCKED",
+        public.redirect("plain", f"http://127.0.0.1:{trapped}/secret.jpg", 307): "ADDRESS_BLOCKED",
+        public.redirect("decimal", f"http://2130706433:{trapped}/secret.jpg", 301): "BAD_URL",
+        public.redirect("file", "file:///etc/passwd"): "BAD_REDIRECT",
+        public.url("rebind").replace(PUBLIC, "rebind.example"): "ADDRESS_BLOCKED",
+        f"http://mixed.example:{port}/1.jpg": "ADDRESS_BLOCKED",
+        f"http://127.0.0.1:{trapped}/secret.jpg": "ADDRESS_BLOCKED",
+        public.put("login.jpg", f"<html>{SECRET}</html>".encode(), Content_Type="image/jpeg"): "NOT_AN_IMAGE",
+        public.put("error.jpg", SECRET.encode(), status=404): "HTTP_STATUS",
+    }
+
+
 async def test_no_redirect_name_or_proxy_leads_a_gallery_to_this_machine(
     chain: Chain,
     article: str,
@@ -66,24 +88,7 @@ async def test_no_redirect_name_or_proxy_leads_a_gallery_to_this_machine(
     trap.put("secret.jpg", SECRET.encode())
     for variable in ("http_proxy", "HTTP_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(variable, f"http://{trap.address}")
-    port, trapped = public.address.rpartition(":")[2], trap.address.rpartition(":")[2]
-    names["rebind.example"] = [[PUBLIC], ["127.0.0.1"]]
-    names["mixed.example"] = [[PUBLIC, "fd00::1"]]
-    wanted = {
-        public.redirect("metadata", "http://169.254.169.254/latest/meta-data/"): "ADDRESS_BLOCKED",
-        public.redirect("mapped", f"http://[::ffff:127.0.0.1]:{trapped}/secret.jpg"): "ADDRESS_BLOCKED",
-        public.redirect("nat64", f"http://[64:ff9b::7f00:1]:{trapped}/secret.jpg"): "ADDRESS_BLOCKED",
-        public.redirect("plain", f"http://127.0.0.1:{trapped}/secret.jpg", 307): "ADDRESS_BLOCKED",
-        public.redirect("decimal", f"http://2130706433:{trapped}/secret.jpg", 301): "BAD_URL",
-        public.redirect("file", "file:///etc/passwd"): "BAD_REDIRECT",
-        public.url("rebind").replace(PUBLIC, "rebind.example"): "ADDRESS_BLOCKED",
-        f"http://mixed.example:{port}/1.jpg": "ADDRESS_BLOCKED",
-        f"http://127.0.0.1:{trapped}/secret.jpg": "ADDRESS_BLOCKED",
-        public.put("login.jpg", f"<html>{SECRET}</html>".encode(), Content_Type="image/jpeg"): "NOT_AN_IMAGE",
-        public.put("error.jpg", SECRET.encode(), status=404): "HTTP_STATUS",
-    }
-    public.redirect("rebind", f"http://rebind.example:{trapped}/secret.jpg")
-    public.picture("1.jpg")
+    wanted = forbidden(public, trap, names)
     await chain.work(allow_loopback=False)
     job = await chain.ended(await chain.submit(*wanted, url=article))
     assert (job.failure_reason, job.attempts) == ("IMAGE_REJECTED", 1)
