@@ -30,6 +30,8 @@ CURES = {
     "IMPLAUSIBLE_SHARE": "look at the report first (without --apply): so many at once are rarely meant",
     "STORE_UNAVAILABLE": "is the object store (FRONTROW_OBJECT_STORE) reachable from the review server?",
     "RATE_LIMITED": "wait as long as it says, then send again",
+    "TOKEN_MISSING": "name the file with your token in FRONTROW_TOKEN_FILE",
+    "TOKEN_UNKNOWN": "an admin gives you another one: `frontrow tokens add NAME --role …`",
     "CLOCK_SKEW": "set this machine's clock: a signature holds for 300 s",
 }
 
