@@ -8,9 +8,9 @@ import grpc.aio
 
 from libs.common.health import Health
 from libs.common.server import Mounted, run
-from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from libs.common.surroundings import WorkerSurroundings
 from services.access import RULES
-from services.ingest.worker.mount import WorkerCommon, build_worker
+from services.ingest.worker.mount import build_worker
 from services.ingest.worker.settings import IngestWorkerSettings
 
 
@@ -24,7 +24,7 @@ async def _close() -> None:
 
 async def _mount() -> tuple[str, Mounted]:
     settings = IngestWorkerSettings()
-    common = WorkerCommon(TransportSettings(), PeerSettings(), StoreSettings())
+    common = WorkerSurroundings.from_environment()
     health = Health()
     worker = build_worker(settings, common, on_serving=health.set_serving)
     return settings.listen, Mounted(

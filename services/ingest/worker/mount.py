@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 from frontrow.worker import Worker
@@ -16,7 +14,7 @@ from libs.common.client import connect
 from libs.common.dial import dial
 from libs.common.loops import Periodic
 from libs.common.objects import ObjectStore, StoreUnavailable, open_store
-from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from libs.common.surroundings import Surroundings
 from services.ingest.worker.decode import Decoder
 from services.ingest.worker.download import Downloader
 from services.ingest.worker.images import GalleryImages
@@ -37,35 +35,13 @@ _REPEATABLE = (
 )
 
 
-class Common(Protocol):
-    """What the worker needs of the settings that all processes share; a worker has no database."""
-
-    @property
-    def transport(self) -> TransportSettings: ...
-
-    @property
-    def peers(self) -> PeerSettings: ...
-
-    @property
-    def store(self) -> StoreSettings: ...
-
-
-@dataclass(frozen=True)
-class WorkerCommon:
-    """The shared settings of a worker process alone."""
-
-    transport: TransportSettings
-    peers: PeerSettings
-    store: StoreSettings
-
-
 class IngestWorker:
     """Claims `ingest` tasks and works their jobs off; a Loop. What it needs is opened at the start."""
 
     def __init__(
         self,
         settings: IngestWorkerSettings,
-        common: Common,
+        common: Surroundings,
         *,
         store: ObjectStore | None = None,
         decoder: Decoder | None = None,
@@ -137,7 +113,7 @@ class IngestWorker:
 
 
 def build_worker(
-    settings: IngestWorkerSettings, common: Common, *, on_serving: Callable[[bool], None] | None = None
+    settings: IngestWorkerSettings, common: Surroundings, *, on_serving: Callable[[bool], None] | None = None
 ) -> IngestWorker:
     """Build the worker over the task service, the two contexts it speaks to, and the object store."""
     return IngestWorker(settings, common, on_serving=on_serving)
