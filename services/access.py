@@ -32,7 +32,7 @@ _ROLES: dict[str, dict[str, str]] = {
         "GetIngestJob ListIngestJobs ExplainSource": "spider editor ops",
         "RetryIngestJobs": "editor ops",
         "ListSpiders": "ops",
-        "CreateSpider RotateSpiderKey RevokeSpiderKey": _ADMIN,
+        "CreateSpider RotateSpiderKey RevokeSpiderKey PurgeIngestJobs": _ADMIN,
     },
     "frontrow.ingest.v1.IngestWorkService": {"BeginJob RecordImages FinishJob": "worker"},
     "frontrow.review.v1.IntakeService": {

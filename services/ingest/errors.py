@@ -75,6 +75,13 @@ class RateLimited(DomainError):
     reason = "RATE_LIMITED"
 
 
+class ActorRequired(DomainError):
+    """What can't be undone needs a name in `x-frontrow-actor`."""
+
+    kind = Kind.INVALID_ARGUMENT
+    reason = "ACTOR_REQUIRED"
+
+
 class ArticleUnknown(DomainError):
     """No job has this address, so that its kind and source can't be told."""
 

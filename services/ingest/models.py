@@ -11,6 +11,7 @@ from sqlalchemy import (
     DateTime,
     Double,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -160,6 +161,18 @@ job_images = Table(
     # how often its host wanted a pause that was too long to wait for
     _number("pauses"),
     CheckConstraint("result IN ('stored', 'failed')", name="job_images_result"),
+)
+
+# What administrators removed, and who did.
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", BigInteger, Identity(always=False), primary_key=True),
+    # jobs.purged
+    Column("action", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("details", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
 )
 
 outbox = outbox_table(metadata)

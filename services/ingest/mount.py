@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 import grpc
 from frontrow.ingest.v1 import (
@@ -37,30 +38,73 @@ from services.ingest.states import TASK_TYPE
 from services.ingest.submit_desk import SubmitDesk
 from services.ingest.tasks import CREATE_TASK
 
+_NAMES = (
+    ingest_service_pb2.DESCRIPTOR.services_by_name["IngestService"].full_name,
+    ingest_work_service_pb2.DESCRIPTOR.services_by_name["IngestWorkService"].full_name,
+)
+
+
+@dataclass(frozen=True)
+class _Wires:
+    """What the server holds open: closed in this order, the database last."""
+
+    lane: Lane
+    to_task: grpc.aio.Channel
+    to_review: grpc.aio.Channel
+    database: Database
+
+    async def close(self) -> None:
+        """Close all of it; no handler runs any more."""
+        await self.lane.close()
+        await self.to_task.close()
+        await self.to_review.close()
+        await self.database.close()
+
+
+def _wires(common: CommonSettings) -> _Wires:
+    return _Wires(
+        # joins within a flush's own rows: a nested loop would look at each pair of them
+        lane=Lane(common.database, "frontrow-ingest-submit", enable_hashjoin="on"),
+        to_task=connect(common.peers.task_address, transport=common.transport, actor="ingest"),
+        to_review=connect(common.peers.review_address, transport=common.transport, actor="ingest"),
+        database=Database(common.database, "frontrow-ingest"),
+    )
+
 
 async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
     """Build the ingest server's parts over the database, the task service and review's intake."""
     sealer = await asyncio.to_thread(_sealer, settings)
-    database = Database(common.database, "frontrow-ingest")
-    channel = connect(common.peers.task_address, transport=common.transport, actor="ingest")
-    peer = TaskPeer(channel)
+    wires = _wires(common)
+    database, peer = wires.database, TaskPeer(wires.to_task)
     relay = OutboxRelay(
         database, outbox, {CREATE_TASK: peer.create_sender}, on_rejected=TaskRefusals(database)
     )
-    to_review = connect(common.peers.review_address, transport=common.transport, actor="ingest")
-    # joins within a flush's own rows: a nested loop would look at each pair of them
-    lane = Lane(common.database, "frontrow-ingest-submit", enable_hashjoin="on")
     limits = Limits(settings.key_calls_per_second, settings.key_burst, settings.window_seconds)
     parts = Parts(
         database=database,
         sealer=sealer,
-        checks=IntakeChecks(to_review),
+        checks=IntakeChecks(wires.to_review),
         keys=KeyRing(database, sealer),
-        desk=SubmitDesk(lane, limits),
+        desk=SubmitDesk(wires.lane, limits),
         metrics=IngestMetrics(),
         wake_relay=relay.wake,
         max_attempts=settings.max_attempts,
     )
+
+    def register(server: grpc.aio.Server) -> None:
+        ingest_service_pb2_grpc.add_IngestServiceServicer_to_server(IngestServicer(parts), server)
+        work = IngestWorkServicer(database)
+        ingest_work_service_pb2_grpc.add_IngestWorkServiceServicer_to_server(work, server)
+
+    async def close() -> None:
+        await parts.desk.drained()
+        await wires.close()
+
+    loops = (relay, *_loops(settings, database, peer))
+    return Mounted(register=register, service_names=_NAMES, loops=loops, close=close)
+
+
+def _loops(settings: IngestSettings, database: Database, peer: TaskPeer) -> tuple[Follower, NoncePurge]:
     follower = Follower(
         peer,
         JobFollowSource(database),
@@ -72,24 +116,7 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
         window_seconds=settings.window_seconds,
         interval_seconds=settings.purge_interval_seconds,
     )
-
-    def register(server: grpc.aio.Server) -> None:
-        ingest_service_pb2_grpc.add_IngestServiceServicer_to_server(IngestServicer(parts), server)
-        work = IngestWorkServicer(database)
-        ingest_work_service_pb2_grpc.add_IngestWorkServiceServicer_to_server(work, server)
-
-    async def close() -> None:
-        await parts.desk.drained()
-        await lane.close()
-        await channel.close()
-        await to_review.close()
-        await database.close()
-
-    names = (
-        ingest_service_pb2.DESCRIPTOR.services_by_name["IngestService"].full_name,
-        ingest_work_service_pb2.DESCRIPTOR.services_by_name["IngestWorkService"].full_name,
-    )
-    return Mounted(register=register, service_names=names, loops=(relay, follower, purge), close=close)
+    return follower, purge
 
 
 def _sealer(settings: IngestSettings) -> Sealer:

@@ -9,6 +9,7 @@ from libs.common.db import Database
 from libs.common.follow import Followed
 from services.ingest import repository_job
 from services.ingest.repository_job import RunKey
+from services.ingest.states import failure_of
 
 
 class JobFollowSource:
@@ -30,6 +31,7 @@ class JobFollowSource:
 
     async def ended(self, owner_id: str, task_id: str, version: int, reason: str, message: str) -> None:
         """Fail a job with its task's reason."""
+        reason, message = failure_of(reason, message)
         async with self._database.begin() as session:
             await repository_job.ended(
                 session, RunKey(UUID(owner_id), UUID(task_id), version), reason, message

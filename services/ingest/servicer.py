@@ -15,6 +15,7 @@ from services.ingest import convert, repository_job
 from services.ingest.errors import JobNotFound
 from services.ingest.repository_job import JobFilter
 from services.ingest.repository_submit import Entry, NewJob
+from services.ingest.servicer_purge import PurgeRpcs
 from services.ingest.servicer_rerun import RerunRpcs
 from services.ingest.servicer_spider import SpiderRpcs
 from services.ingest.signature import Credentials
@@ -24,7 +25,7 @@ from services.ingest.tasks import task_order
 SUBMIT_METHOD = "/frontrow.ingest.v1.IngestService/SubmitGallery"
 
 
-class IngestServicer(SpiderRpcs, RerunRpcs):
+class IngestServicer(SpiderRpcs, RerunRpcs, PurgeRpcs):
     """Serve IngestService."""
 
     async def SubmitGallery(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Sequence
 from uuid import UUID
 
 import structlog
 from frontrow.ingest.v1 import gallery_pb2, ingest_service_pb2
 
+from libs.common.deadline import remaining_seconds
 from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
 from libs.common.interceptors.call import ServicerContext
@@ -25,6 +28,9 @@ from services.ingest.tasks import order_task
 log = structlog.get_logger(__name__)
 
 SHOWN_JOBS = 20
+# Each job asks review, so a call does what it can in its time and names where to go on.
+PAGE_SECONDS = 15.0
+AT_ONCE = 8
 
 RetryRequest = ingest_service_pb2.RetryIngestJobsRequest
 RetryResponse = ingest_service_pb2.RetryIngestJobsResponse
@@ -37,13 +43,19 @@ class RerunRpcs(Rpcs):
     async def RetryIngestJobs(self, request: RetryRequest, context: ServicerContext) -> RetryResponse:
         """Run jobs again by id or by reason, each in a transaction of its own."""
         job_ids, token = await self._wanted(request)
+        left = remaining_seconds()
+        until = time.monotonic() + (PAGE_SECONDS if left is None else min(PAGE_SECONDS, left / 2))
         response = RetryResponse(next_page_token=token)
-        for job_id in job_ids:
-            skip = await self._retry(job_id)
-            if skip is None:
-                response.retried_job_ids.append(str(job_id))
-            else:
-                response.skipped.append(skip)
+        for first in range(0, len(job_ids), AT_ONCE):
+            if first and time.monotonic() > until:  # the rest is another call's
+                response.next_page_token = _token_after(request, job_ids, first)
+                break
+            several = job_ids[first : first + AT_ONCE]
+            for job_id, skip in zip(several, await asyncio.gather(*map(self._retry, several)), strict=True):
+                if skip is None:
+                    response.retried_job_ids.append(str(job_id))
+                else:
+                    response.skipped.append(skip)
         if response.retried_job_ids:
             self._parts.wake_relay()
             log.info("ingest.retried", jobs=len(response.retried_job_ids), actor=current_actor())
@@ -56,10 +68,11 @@ class RerunRpcs(Rpcs):
             raise InvalidArgument.of_field(
                 "job_ids", "give either ids, or a filter with failure_reasons or done_reasons"
             )
-        if request.job_ids:
-            return list(dict.fromkeys(UUID(job_id) for job_id in request.job_ids)), ""
-        size = page_size(request.page_size)
         position = decode_token(request.page_token, request)
+        if request.job_ids:
+            named = list(dict.fromkeys(UUID(job_id) for job_id in request.job_ids))
+            return named[int(str(position[0])) if position else 0 :], ""
+        size = page_size(request.page_size)
         before = UUID(str(position[0])) if position else None
         async with self._database.begin() as session:
             rows = await repository_rerun.matching(session, _filter(wanted), before=before, limit=size + 1)
@@ -131,6 +144,14 @@ def _article(
         if (gallery.kind, gallery.source) == (request.kind, source):
             return gallery
     return gallery_pb2.Gallery(kind=request.kind, source=source, source_url=url)
+
+
+def _token_after(request: RetryRequest, job_ids: Sequence[UUID], done: int) -> str:
+    """Return where to go on when only so many of a call's jobs were done."""
+    if not request.job_ids:
+        return encode_token([job_ids[done - 1]], request)
+    named = len({UUID(job_id) for job_id in request.job_ids})
+    return encode_token([named - len(job_ids) + done], request)
 
 
 def _open(job_id: UUID) -> Skip:

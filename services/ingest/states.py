@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from typing import Protocol
 from uuid import UUID
 
@@ -71,6 +72,21 @@ def decide_begin(job: Owner, task_id: UUID, task_version: int) -> Begin:
     if task_version == job.seen_task_version and job.status == JobStatus.PROCESSING:
         return Begin.REPEAT
     return Begin.LEASE_LOST
+
+
+_LED_BY_A_REASON = re.compile(r"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+): (?=\S)")
+
+
+def failure_of(reason: str, message: str) -> tuple[str, str]:
+    """Return the reason and the sentence of a job whose task ended badly.
+
+    FAILED says of a task no more than its status does: the reason that leads its message counts, and without
+    one it is that the last of its tries failed, too.
+    """
+    if reason != "FAILED":
+        return reason, message
+    led = _LED_BY_A_REASON.match(message)
+    return (led[1], message[led.end() :]) if led else ("TRIES_USED_UP", message)
 
 
 def cut_message(message: str) -> str:

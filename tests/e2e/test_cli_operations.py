@@ -31,7 +31,7 @@ from tests.integration.asr.made_transcripts import results
 pytestmark = pytest.mark.timeout(300)  # whole processes
 
 SILENT = str(ROOT / "samples" / "edge" / "noaudio.mp4")
-COMMANDS = ["why", "queues", "workers", "explain", "search", "export", "debug", "media"]
+COMMANDS = ["why", "queues", "workers", "explain", "search", "export", "debug", "purge", "media"]
 SUBCOMMANDS = ["queues pause", "queues resume", "queues limit", "tasks cancel", "tasks retry", "jobs retry"]
 SUBCOMMANDS += ["spiders rotate", "spiders revoke", "media check", "media cleanup"]
 

@@ -58,52 +58,46 @@ async def jobs_of(ingest: Ingest, source: str) -> list[ingest_job_pb2.IngestJob]
     return [j for j in (await ingest.stub.ListIngestJobs(request)).jobs if j.spider_id == ingest.spider_id]
 
 
+Jobs = dict[str, ingest_job_pb2.IngestJob]
+
+
+async def both_spiders(chain: Chain, site: str, folder: Path) -> Jobs:
+    """Crawl the recorded pages by both example spiders at once; return the ended jobs by title."""
+    crawls = [
+        crawl(f"samples/spiders/{name}.py", folder / name, "-a", f"site={site}", **key(chain.ingest))
+        for name in ("runway_show", "street_snap")
+    ]
+    found = await asyncio.gather(*crawls)
+    accepted = [(each.code, each.stats.get("frontrow/accepted")) for each in found]
+    assert accepted == [(0, 2), (0, 1)], [each.log for each in found]
+    items = [item for each in found for item in each.items]
+    return {item["title"]: await chain.ended(item["job_id"]) for item in items}
+
+
 async def test_the_example_spiders_bring_their_articles_in_and_a_second_crawl_is_skipped(
     chain: Chain, tmp_path: Path
 ) -> None:
     hits: Counter[str] = Counter()
     await chain.work()
     async with served(application(hits)) as site:
-
-        async def both(turn: str) -> dict[str, ingest_job_pb2.IngestJob]:
-            crawls = [
-                crawl(
-                    f"samples/spiders/{name}.py",
-                    tmp_path / turn / name,
-                    "-a",
-                    f"site={site}",
-                    **key(chain.ingest),
-                )
-                for name in ("runway_show", "street_snap")
-            ]
-            found = await asyncio.gather(*crawls)
-            assert [(each.code, each.stats.get("frontrow/accepted")) for each in found] == [(0, 2), (0, 1)], [
-                each.log for each in found
-            ]
-            items = [item for each in found for item in each.items]
-            return {item["title"]: await chain.ended(item["job_id"]) for item in items}
-
-        first = await both("first")
-        fetched = Counter({path: count for path, count in hits.items() if path.startswith("/photos/")})
-        second = await both("second")
-        again = Counter({path: count for path, count in hits.items() if path.startswith("/photos/")})
-    reasons = {job.done_reason for job in first.values()}
-    assert reasons == {ingest_job_pb2.DONE_REASON_CREATED}, first
+        first = await both_spiders(chain, site, tmp_path / "first")
+        fetched = {path: count for path, count in hits.items() if path.startswith("/photos/")}
+        second = await both_spiders(chain, site, tmp_path / "second")
+    assert {job.done_reason for job in first.values()} == {ingest_job_pb2.DONE_REASON_CREATED}, first
     assert {job.done_reason for job in second.values()} == {ingest_job_pb2.DONE_REASON_SOURCE_DUPLICATE}
     assert {t: job.blocker.id for t, job in second.items()} == {t: job.draft_id for t, job in first.items()}
-    assert again == fetched  # the second crawl downloaded no picture
+    # the second crawl downloaded no picture
+    assert {path: count for path, count in hits.items() if path.startswith("/photos/")} == fetched
     acne = await chain.draft(first["Acne Studios Fall 2026 Ready-to-Wear"].draft_id)
     assert [image.caption for image in acne.images] == ["Look 1", "Look 2", "Look 3 — finale"]
     assert acne.source_url == "https://runway.example/fashion-shows/fall-2026-ready-to-wear/acne-studios"
-    street = await chain.draft(first["The Best Street Style From Copenhagen Fashion Week"].draft_id, STREET)
-    assert street.street_snap.city == "Copenhagen"
-    submitted = first["The Best Street Style From Copenhagen Fashion Week"].create_time.ToDatetime()
-    assert (street.street_snap.year, street.street_snap.month) == (submitted.year, submitted.month)
-    assert [image.caption for image in street.images] == [
-        "Outside the first show",
-        "Coffee between two shows",
-        "",
-    ]
+    article = first["The Best Street Style From Copenhagen Fashion Week"]
+    street = await chain.draft(article.draft_id, STREET)
+    submitted = article.create_time.ToDatetime()
+    key_texts = (street.street_snap.city, street.street_snap.year, street.street_snap.month)
+    assert key_texts == ("Copenhagen", submitted.year, submitted.month)
+    captions = [image.caption for image in street.images]
+    assert captions == ["Outside the first show", "Coffee between two shows", ""]
 
 
 async def test_each_item_of_a_crawl_gets_its_own_answer_and_only_the_refused_one_is_dropped(

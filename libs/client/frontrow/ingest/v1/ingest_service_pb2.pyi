@@ -530,7 +530,7 @@ class RetryIngestJobsRequest(message.Message):
     page_size: builtins.int
     """With a filter, jobs to look at in this call: 0 means 50, more than 1,000 means 1,000. Set by the caller."""
     page_token: builtins.str
-    """With a filter, where to go on: `next_page_token` of the call before. Set by the caller."""
+    """Where to go on: `next_page_token` of the call before, with the same ids or filter. Set by the caller."""
     @builtins.property
     def job_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """The jobs, at most 500. Set by the caller."""
@@ -597,7 +597,7 @@ class RetryIngestJobsResponse(message.Message):
     SKIPPED_FIELD_NUMBER: builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
     next_page_token: builtins.str
-    """Token of the next page of the filter; empty on the last one. Set by the server."""
+    """Token of the jobs that are left; empty when there are none. Set by the server."""
     @builtins.property
     def retried_job_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Jobs that are pending again. Set by the server."""
@@ -728,5 +728,67 @@ class ExplainSourceResponse(message.Message):
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = typing.Literal["jobs", b"jobs", "kind", b"kind", "layers", b"layers", "source", b"source", "source_url", b"source_url", "would_come_in", b"would_come_in"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class PurgeIngestJobsRequest(message.Message):
+    """Request of PurgeIngestJobs."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: builtins.int
+    CREATED_BEFORE_FIELD_NUMBER: builtins.int
+    APPLY_FIELD_NUMBER: builtins.int
+    source: builtins.str
+    """Only jobs of this source, compared trimmed and lower-cased; required. Set by the caller."""
+    apply: builtins.bool
+    """Whether to remove them; false only counts. Set by the caller."""
+    @builtins.property
+    def created_before(self) -> timestamp_pb2.Timestamp:
+        """Only jobs submitted before this time; unset: all. Set by the caller."""
+
+    def __init__(
+        self,
+        *,
+        source: builtins.str = ...,
+        created_before: timestamp_pb2.Timestamp | None = ...,
+        apply: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["created_before", b"created_before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["apply", b"apply", "created_before", b"created_before", "source", b"source"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class PurgeIngestJobsResponse(message.Message):
+    """Response of PurgeIngestJobs."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    JOB_COUNT_FIELD_NUMBER: builtins.int
+    OPEN_JOB_COUNT_FIELD_NUMBER: builtins.int
+    APPLIED_FIELD_NUMBER: builtins.int
+    MORE_FIELD_NUMBER: builtins.int
+    job_count: builtins.int
+    """Ended jobs that were removed, or would be. Set by the server."""
+    open_job_count: builtins.int
+    """Jobs that wait or run, which stay. Set by the server."""
+    applied: builtins.bool
+    """Whether something was removed: `apply` of the request. Set by the server."""
+    more: builtins.bool
+    """Whether time ran out before all were removed: call again. Set by the server."""
+    def __init__(
+        self,
+        *,
+        job_count: builtins.int = ...,
+        open_job_count: builtins.int = ...,
+        applied: builtins.bool = ...,
+        more: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["applied", b"applied", "job_count", b"job_count", "more", b"more", "open_job_count", b"open_job_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -80,6 +80,11 @@ class IngestServiceStub:
                 request_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceRequest.SerializeToString,
                 response_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceResponse.FromString,
                 _registered_method=True)
+        self.PurgeIngestJobs = channel.unary_unary(
+                '/frontrow.ingest.v1.IngestService/PurgeIngestJobs',
+                request_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.PurgeIngestJobsRequest.SerializeToString,
+                response_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.PurgeIngestJobsResponse.FromString,
+                _registered_method=True)
 
 
 class IngestServiceServicer:
@@ -155,6 +160,7 @@ class IngestServiceServicer:
         """Run jobs again under new tasks: failed ones, and done ones that nothing stands in the way of any more (the
         blocker, or the job's own draft, was purged or hidden). Images that were stored are not fetched again. Each
         job is a transaction of its own; the others of the page are named with the reason why not. Asks review.
+        Ends within half of the call's time, 15 s at most, and names where to go on.
         INVALID_ARGUMENT when neither ids nor a filter is given.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -164,6 +170,16 @@ class IngestServiceServicer:
     def ExplainSource(self, request, context):
         """Say what each layer of dedupe makes of an article now, with ids, and what a person can do about it. Reads
         only; asks review. NOT_FOUND ARTICLE_UNKNOWN when `kind` is left out and no job has the address.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PurgeIngestJobs(self, request, context):
+        """Remove the ended jobs of a source for good, with what became of their images; drafts and stored objects are
+        review's and stay. For administrators; written down with who did it. Without `apply` it only counts. A job
+        that waits or runs is never removed: cancel its task first. Each batch is a transaction of its own.
+        INVALID_ARGUMENT ACTOR_REQUIRED when it is to be applied by nobody (`x-frontrow-actor`).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -216,6 +232,11 @@ def add_IngestServiceServicer_to_server(servicer, server):
                     servicer.ExplainSource,
                     request_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceRequest.FromString,
                     response_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceResponse.SerializeToString,
+            ),
+            'PurgeIngestJobs': grpc.unary_unary_rpc_method_handler(
+                    servicer.PurgeIngestJobs,
+                    request_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.PurgeIngestJobsRequest.FromString,
+                    response_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.PurgeIngestJobsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -462,6 +483,33 @@ class IngestService:
             '/frontrow.ingest.v1.IngestService/ExplainSource',
             frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceRequest.SerializeToString,
             frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.ExplainSourceResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PurgeIngestJobs(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.ingest.v1.IngestService/PurgeIngestJobs',
+            frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.PurgeIngestJobsRequest.SerializeToString,
+            frontrow_dot_ingest_dot_v1_dot_ingest__service__pb2.PurgeIngestJobsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -70,11 +70,18 @@ class IngestServiceStub:
     """Run jobs again under new tasks: failed ones, and done ones that nothing stands in the way of any more (the
     blocker, or the job's own draft, was purged or hidden). Images that were stored are not fetched again. Each
     job is a transaction of its own; the others of the page are named with the reason why not. Asks review.
+    Ends within half of the call's time, 15 s at most, and names where to go on.
     INVALID_ARGUMENT when neither ids nor a filter is given.
     """
     ExplainSource: grpc.UnaryUnaryMultiCallable[ingest_service_pb2.ExplainSourceRequest, ingest_service_pb2.ExplainSourceResponse]
     """Say what each layer of dedupe makes of an article now, with ids, and what a person can do about it. Reads
     only; asks review. NOT_FOUND ARTICLE_UNKNOWN when `kind` is left out and no job has the address.
+    """
+    PurgeIngestJobs: grpc.UnaryUnaryMultiCallable[ingest_service_pb2.PurgeIngestJobsRequest, ingest_service_pb2.PurgeIngestJobsResponse]
+    """Remove the ended jobs of a source for good, with what became of their images; drafts and stored objects are
+    review's and stay. For administrators; written down with who did it. Without `apply` it only counts. A job
+    that waits or runs is never removed: cancel its task first. Each batch is a transaction of its own.
+    INVALID_ARGUMENT ACTOR_REQUIRED when it is to be applied by nobody (`x-frontrow-actor`).
     """
 
 @typing.type_check_only
@@ -119,11 +126,18 @@ class IngestServiceAsyncStub(IngestServiceStub):
     """Run jobs again under new tasks: failed ones, and done ones that nothing stands in the way of any more (the
     blocker, or the job's own draft, was purged or hidden). Images that were stored are not fetched again. Each
     job is a transaction of its own; the others of the page are named with the reason why not. Asks review.
+    Ends within half of the call's time, 15 s at most, and names where to go on.
     INVALID_ARGUMENT when neither ids nor a filter is given.
     """
     ExplainSource: aio.UnaryUnaryMultiCallable[ingest_service_pb2.ExplainSourceRequest, ingest_service_pb2.ExplainSourceResponse]  # type: ignore[assignment]
     """Say what each layer of dedupe makes of an article now, with ids, and what a person can do about it. Reads
     only; asks review. NOT_FOUND ARTICLE_UNKNOWN when `kind` is left out and no job has the address.
+    """
+    PurgeIngestJobs: aio.UnaryUnaryMultiCallable[ingest_service_pb2.PurgeIngestJobsRequest, ingest_service_pb2.PurgeIngestJobsResponse]  # type: ignore[assignment]
+    """Remove the ended jobs of a source for good, with what became of their images; drafts and stored objects are
+    review's and stay. For administrators; written down with who did it. Without `apply` it only counts. A job
+    that waits or runs is never removed: cancel its task first. Each batch is a transaction of its own.
+    INVALID_ARGUMENT ACTOR_REQUIRED when it is to be applied by nobody (`x-frontrow-actor`).
     """
 
 class IngestServiceServicer(metaclass=abc_1.ABCMeta):
@@ -213,6 +227,7 @@ class IngestServiceServicer(metaclass=abc_1.ABCMeta):
         """Run jobs again under new tasks: failed ones, and done ones that nothing stands in the way of any more (the
         blocker, or the job's own draft, was purged or hidden). Images that were stored are not fetched again. Each
         job is a transaction of its own; the others of the page are named with the reason why not. Asks review.
+        Ends within half of the call's time, 15 s at most, and names where to go on.
         INVALID_ARGUMENT when neither ids nor a filter is given.
         """
 
@@ -224,6 +239,18 @@ class IngestServiceServicer(metaclass=abc_1.ABCMeta):
     ) -> typing.Union[ingest_service_pb2.ExplainSourceResponse, abc.Awaitable[ingest_service_pb2.ExplainSourceResponse]]:
         """Say what each layer of dedupe makes of an article now, with ids, and what a person can do about it. Reads
         only; asks review. NOT_FOUND ARTICLE_UNKNOWN when `kind` is left out and no job has the address.
+        """
+
+    @abc_1.abstractmethod
+    def PurgeIngestJobs(
+        self,
+        request: ingest_service_pb2.PurgeIngestJobsRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[ingest_service_pb2.PurgeIngestJobsResponse, abc.Awaitable[ingest_service_pb2.PurgeIngestJobsResponse]]:
+        """Remove the ended jobs of a source for good, with what became of their images; drafts and stored objects are
+        review's and stay. For administrators; written down with who did it. Without `apply` it only counts. A job
+        that waits or runs is never removed: cancel its task first. Each batch is a transaction of its own.
+        INVALID_ARGUMENT ACTOR_REQUIRED when it is to be applied by nobody (`x-frontrow-actor`).
         """
 
 def add_IngestServiceServicer_to_server(servicer: IngestServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...
