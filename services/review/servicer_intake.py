@@ -39,7 +39,7 @@ class IntakeServicer(intake_service_pb2_grpc.IntakeServiceServicer):
     async def CheckSource(self, request: pb.CheckSourceRequest, context: Context) -> pb.CheckSourceResponse:
         """See the proto. The own draft comes first: it is no duplicate of itself (domain.md 3.8)."""
         tables, key = tables_of(request.kind), SourceKey.of(request.source, request.source_url)
-        async with self._database.begin() as session:
+        async with self._database.statements() as session:
             own = await repository_draft.find_by_job(session, tables, request.job_id)
             met = own or await repository_draft.find_by_source(session, tables, key.source, key.source_url)
         if met is None:
