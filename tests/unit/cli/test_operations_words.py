@@ -253,7 +253,8 @@ def test_a_cure_is_found_by_reason_or_by_context_and_reason() -> None:
 def test_every_cure_is_for_a_reason_that_a_server_gives() -> None:
     given: set[str] = set()
     modules = {context: f"services.{context}.errors" for context in ("task", "ingest", "review", "asr")}
-    for context, module in {**modules, "common": "libs.common.errors"}.items():
+    modules |= {"common": "libs.common.errors", "access": "libs.common.access"}
+    for context, module in modules.items():
         errors = vars(importlib.import_module(module)).values()
         kinds = [kind for kind in errors if isinstance(kind, type) and issubclass(kind, DomainError)]
         given |= {
