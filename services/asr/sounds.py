@@ -8,9 +8,12 @@ Chinese characters is also looked for by its syllables. What is said here about 
 from __future__ import annotations
 
 import functools
+import re
 from itertools import pairwise
 
 from libs.common.keywords import fold
+
+_CHINESE = re.compile(r"([\u4e00-\u9fff]+)")
 
 
 def is_heard(word: str) -> bool:
@@ -26,7 +29,10 @@ def syllables(text: str) -> str:
     # its dictionaries take a second, which no start has to wait for
     from pypinyin.contrib.mmseg import seg
 
-    return f" {' '.join(' '.join(map(_of_word, seg.cut(fold(text)))).split())} "
+    found: list[str] = []
+    for piece in _CHINESE.split(fold(text)):
+        found += map(_of_word, seg.cut(piece)) if _CHINESE.fullmatch(piece) else piece.split()
+    return f" {' '.join(found)} "
 
 
 @functools.lru_cache(maxsize=1 << 16)

@@ -11,7 +11,7 @@ from libs.common.ids import uuid7
 from services.asr.models import live_materials, uploads
 from services.asr.repository_follow import MaterialFollowSource
 
-COUNT = 3_000
+COUNT = 1_000
 
 
 @contextmanager

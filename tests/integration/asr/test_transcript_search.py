@@ -106,13 +106,13 @@ def _paragraphs(material_id: UUID, count: int) -> list[dict[str, object]]:
 
 @pytest.fixture(scope="module")
 async def many(database: Database) -> Database:
-    """Give the database with 20,000 paragraphs."""
+    """Give the database with 6,000 paragraphs."""
     material_id, upload_id = uuid7(), uuid7()
     recording = {"media_key": "k", "size_bytes": 1, "sha1": "a"}
     upload = {"id": upload_id, "file_name": "f", "committed_bytes": 1, **recording}
     material = {"id": material_id, "name": f"{uuid4()}", "upload_id": upload_id, "asr_status": "none"}
     transcript = {"material_id": material_id, "asr_version": 1, "asr_raw": [], "asr_summaries": []}
-    rows = _paragraphs(material_id, 20_000)
+    rows = _paragraphs(material_id, 6_000)
     async with database.begin() as session:
         await session.execute(insert(uploads).values(upload))
         await session.execute(insert(live_materials).values(material | recording))
