@@ -62,6 +62,8 @@ media_bands = Table(
     Column("band", SmallInteger, primary_key=True),
     Column("value", Integer, primary_key=True),
     Column("media_id", BigInteger, ForeignKey(media.c.id, ondelete="CASCADE"), primary_key=True),
+    # the whole hash, so that what isn't near is left out inside the index (of which it is a part)
+    Column("dhash", BigInteger),
     Index("ix_media_bands_media", "media_id"),
 )
 

@@ -5,23 +5,48 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import and_, cast, exists, func, or_, select
-from sqlalchemy.dialects.postgresql import ARRAY, BIT, INTEGER
+from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from services.review.errors import MediaNotFound
-from services.review.models_media import media, media_bands, similar_dismissals
+from services.review.models_media import media_bands, similar_dismissals
 from services.review.similarity import bands, near
-from services.review.states import MediaState
 
 MAX_FOUND = 100
+
+_ORIGINAL = text(
+    "SELECT id, dhash FROM review.media WHERE key = :key AND parent_id IS NULL AND state = 'live'"
+)
+
+# OFFSET 0 keeps each part's look-up a look-up of its own; the hashes are compared inside the index.
+_SIMILAR = text("""
+WITH near AS MATERIALIZED (
+    SELECT DISTINCT hit.media_id
+    FROM unnest(CAST(:bands AS smallint[]), CAST(:values AS integer[])) AS part (band, value)
+    CROSS JOIN LATERAL (
+        SELECT b.media_id, b.dhash FROM review.media_bands b
+        WHERE b.band = part.band AND b.value = part.value OFFSET 0
+    ) hit
+    WHERE hit.dhash IS NULL OR bit_count(CAST(hit.dhash # :dhash AS bit(64))) <= :distance
+)
+SELECT m.key, m.distance
+FROM near CROSS JOIN LATERAL (
+    SELECT id, key, state, bit_count(CAST(dhash # :dhash AS bit(64))) AS distance
+    FROM review.media WHERE id = near.media_id OFFSET 0
+) m
+WHERE m.id <> :id AND m.state = 'live' AND m.distance <= :distance AND NOT EXISTS (
+    SELECT FROM review.similar_dismissals s
+    WHERE s.media_id = least(m.id, :id) AND s.other_id = greatest(m.id, :id)
+)
+ORDER BY m.distance, m.id LIMIT :limit
+""")
 
 
 async def keep_bands(session: AsyncSession, hashes: Mapping[int, int]) -> None:
     """Keep the parts of hashes by media id; repeating it changes nothing."""
     rows = [
-        {"band": band, "value": value, "media_id": media_id}
+        {"band": band, "value": value, "media_id": media_id, "dhash": dhash}
         for media_id, dhash in sorted(hashes.items())
         for band, value in enumerate(bands(dhash))
     ]
@@ -31,10 +56,7 @@ async def keep_bands(session: AsyncSession, hashes: Mapping[int, int]) -> None:
 
 async def original(session: AsyncSession, key: str) -> Any:
     """Return (id, dhash) of a live original. Raises MediaNotFound."""
-    query = select(media.c.id, media.c.dhash).where(
-        media.c.key == key, media.c.parent_id.is_(None), media.c.state == MediaState.LIVE.value
-    )
-    row = (await session.execute(query)).one_or_none()
+    row = (await session.execute(_ORIGINAL, {"key": key})).one_or_none()
     if row is None:
         raise MediaNotFound(f"no stored original has the key {key!r}", key=key)
     return row
@@ -42,32 +64,13 @@ async def original(session: AsyncSession, key: str) -> Any:
 
 async def find_similar(session: AsyncSession, row: Any, max_distance: int) -> Sequence[Any]:
     """Return (key, distance) of live originals near to (id, dhash), the nearest first."""
-    candidates = or_(
-        *(
-            and_(
-                media_bands.c.band == band, media_bands.c.value == func.any(cast(near(value), ARRAY(INTEGER)))
-            )
-            for band, value in enumerate(bands(row.dhash))
-        )
-    )
-    distance = func.bit_count(cast(media.c.dhash.op("#")(row.dhash), BIT(64)))
-    low, high = func.least(media.c.id, row.id), func.greatest(media.c.id, row.id)
-    dismissed = exists(
-        select(1).where(similar_dismissals.c.media_id == low, similar_dismissals.c.other_id == high)
-    )
-    query = (
-        select(media.c.key, distance.label("distance"))
-        .where(
-            media.c.id.in_(select(media_bands.c.media_id).where(candidates)),
-            media.c.id != row.id,
-            media.c.state == MediaState.LIVE.value,
-            distance <= max_distance,
-            ~dismissed,
-        )
-        .order_by(distance, media.c.id)
-        .limit(MAX_FOUND)
-    )
-    return (await session.execute(query)).all()
+    parts = [(band, value) for band, part in enumerate(bands(row.dhash)) for value in near(part)]
+    asked = {
+        "bands": [band for band, _ in parts],
+        "values": [value for _, value in parts],
+        **{"id": row.id, "dhash": row.dhash, "distance": max_distance, "limit": MAX_FOUND},
+    }
+    return (await session.execute(_SIMILAR, asked)).all()
 
 
 async def dismiss(session: AsyncSession, one: int, other: int, actor: str) -> None:

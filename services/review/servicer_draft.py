@@ -48,7 +48,7 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
         tables, limit = tables_of(request.kind), paging.page_size(request.page_size)
         before = _id_position(paging.decode_token(request.page_token, request))
         wanted = _filter_of(tables, request)
-        async with self._database.begin() as session:
+        async with self._database.statements() as session:
             found = await repository_list.list_drafts(
                 session, tables, wanted, before_id=before, limit=limit + 1
             )

@@ -66,7 +66,7 @@ class MediaServicer(media_service_pb2_grpc.MediaServiceServicer):
     async def FindSimilar(self, request: pb.FindSimilarRequest, context: Context) -> pb.FindSimilarResponse:
         """See the proto."""
         distance = request.max_distance or MAX_DISTANCE
-        async with self._database.begin() as session:
+        async with self._database.statements() as session:
             row = await repository_similar.original(session, request.media_key)
             if row.dhash is None:
                 return pb.FindSimilarResponse()

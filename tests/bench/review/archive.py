@@ -55,15 +55,16 @@ UPDATE review.media SET touched_at = now() - interval '3 days',
         # CASE WHEN id % 10 = 9 THEN 257 ELSE 0 END
 """
 _BANDS = """
-INSERT INTO review.media_bands (band, value, media_id)
-SELECT band, (dhash >> (48 - 16 * band)) & 65535, id FROM review.media, generate_series(0, 3) band
+INSERT INTO review.media_bands (band, value, media_id, dhash)
+SELECT band, (dhash >> (48 - 16 * band)) & 65535, id, dhash FROM review.media, generate_series(0, 3) band
 """
 _MORE_IMAGES = f"""
 INSERT INTO review.{{table}} (draft_id, position, media_id)
-SELECT id, p, media_id - CASE WHEN media_id % {ORPHANS} = 0 THEN 1 ELSE 0 END
+SELECT DISTINCT ON (id, other) id, p, other
 FROM unnest($1::int8[]) id, generate_series(1, {IMAGES - 1}) p,
-    LATERAL (SELECT 1 + (id + p * 7919) % $2 AS media_id) m
-ON CONFLICT DO NOTHING
+    LATERAL (SELECT 1 + (id + p * 7919) % $2 AS media_id) m,
+    LATERAL (SELECT media_id - CASE WHEN media_id % {ORPHANS} = 0 THEN 1 ELSE 0 END AS other) o
+WHERE other <> id
 """
 
 

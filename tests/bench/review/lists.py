@@ -75,10 +75,10 @@ async def measure(bed: Bed) -> list[Figure]:
 async def _shapes(bed: Bed) -> list[dict[str, Any]]:
     """Return the arguments of the lists: no filter, each filter, and each status with each of the others."""
     connection = await bed.cluster.connect(archive.DATABASE)
-    city = await connection.fetchrow(
+    [city] = await connection.fetch(
         _NAMES.format(drafts="street_snap_drafts", names="cities", column="city_id")
     )
-    brand = await connection.fetchrow(
+    [brand] = await connection.fetch(
         _NAMES.format(drafts="brand_runway_drafts", names="brands", column="brand_id")
     )
     await connection.close()

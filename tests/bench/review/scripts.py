@@ -31,13 +31,14 @@ SPANS = "CREATE UNLOGGED TABLE spans (turn int, seconds float8)"
 
 # All clients begin a turn at the same moment.
 _TOGETHER = """
-SELECT greatest(0, (:start + :turn * :gap_ms / 1000.0 - extract(epoch FROM clock_timestamp())) * 1e6)::int
+\\set at_ms :start * 1000 + :turn * :gap_ms
+SELECT greatest(0, CAST(:at_ms AS float8) * 1000 - extract(epoch FROM clock_timestamp()) * 1e6)::int
     AS pause \\gset
 \\sleep :pause us
 SELECT clock_timestamp() AS began \\gset
 """
 _NOTE = """
-INSERT INTO spans VALUES (:turn, extract(epoch FROM clock_timestamp() - CAST(:began AS timestamptz)));
+INSERT INTO spans VALUES (CAST(:turn AS int), extract(epoch FROM clock_timestamp() - CAST(:began AS timestamptz)));
 """
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import asyncpg
 import pytest
 
 from libs.common import migrate
+from libs.common.testing import TestCluster
 
 
 async def test_the_models_and_the_migrations_agree_from_empty_and_with_old_rows(
@@ -31,6 +34,32 @@ async def test_the_models_and_the_migrations_agree_from_empty_and_with_old_rows(
                 await connection.execute(insert)
     finally:
         await connection.close()
+
+
+async def test_an_index_that_a_broken_upgrade_left_is_built_anew_while_another_server_waits_to_upgrade(
+    postgres: TestCluster,
+) -> None:
+    name = "ix_ss_draft_page_status"
+    async with postgres.database(None) as url:
+        await migrate.upgrade(url, "review", revision="0006")
+        connection = await asyncpg.connect(url)
+        try:
+            await connection.execute(
+                "INSERT INTO review.street_snap_drafts (title) SELECT 'x' FROM generate_series(1, 3)"
+            )
+            with pytest.raises(asyncpg.UniqueViolationError):  # leaves an index that isn't valid
+                await connection.execute(
+                    f"CREATE UNIQUE INDEX CONCURRENTLY {name} ON review.street_snap_drafts (status)"
+                )
+            await asyncio.gather(*(migrate.upgrade(url, "review") for _ in range(2)))
+            row = await connection.fetchrow(
+                "SELECT indisvalid, indisunique FROM pg_index WHERE indexrelid = to_regclass($1)",
+                f"review.{name}",
+            )
+        finally:
+            await connection.close()
+    assert row is not None
+    assert tuple(row) == (True, False)
 
 
 async def test_the_source_indexes_have_their_names_and_do_not_look_at_deletion(database_url: str) -> None:
