@@ -135,7 +135,7 @@ from frontrow.task.v1 import task_pb2
 from frontrow.worker import Run, tracing
 
 assert not tracing.AVAILABLE
-with tracing.spanning(Run(task_pb2.Task(id="x", version=1))):
+with tracing.Spans().around(Run(task_pb2.Task(id="x", version=1))):
     print("ran")
 files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}
 print(*sorted({name.split(".")[0] for name, file in files.items() if "site-packages" in file}))

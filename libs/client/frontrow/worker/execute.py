@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from frontrow.task.v1 import work_pb2
 from frontrow.worker.outcomes import Completed, Failed, Infrastructure, Outcome, Released, TaskFailed
 from frontrow.worker.run import Run
-from frontrow.worker.tracing import spanning
+from frontrow.worker.tracing import Spans
 from google.protobuf import struct_pb2
 
 _log = logging.getLogger(__name__)
@@ -23,29 +23,33 @@ class InfrastructureDown(Exception):
     """The handler said that its surroundings are down."""
 
 
-async def outcome_of(handler: Handler, run: Run, *, timeout_seconds: float | None) -> Outcome:
+async def outcome_of(handler: Handler, run: Run, spans: Spans, *, timeout_seconds: float | None) -> Outcome:
     """Run `handler` and return how the run ended; only cancellation and InfrastructureDown pass through.
 
     A handler that runs longer than `timeout_seconds` (None: no limit) fails, retryable, and so does one that
     returns no outcome. The run is a span of the trace in which its task was created.
     """
-    with spanning(run) as span:
+    with spans.around(run) as span:
         outcome = await _outcome_of(handler, run, timeout_seconds)
         span.ended(outcome)
         return outcome
 
 
 async def _outcome_of(handler: Handler, run: Run, timeout_seconds: float | None) -> Outcome:
+    limit: asyncio.Timeout | None = None
     try:
-        async with asyncio.timeout(timeout_seconds) as limit:
+        if timeout_seconds is None:
             outcome = await handler(run)
+        else:
+            async with asyncio.timeout(timeout_seconds) as limit:
+                outcome = await handler(run)
     except TaskFailed as failure:
         return Failed(failure.message, failure.retryable)
     except Infrastructure as failure:
         _log.warning("worker.infrastructure task_id=%s: %s", run.task_id, failure.message)
         raise InfrastructureDown from failure
     except Exception as error:  # noqa: BLE001 - a handler's defect must not end the worker
-        if isinstance(error, TimeoutError) and limit.expired():
+        if isinstance(error, TimeoutError) and limit is not None and limit.expired():
             return Failed(
                 f"the run took longer than {timeout_seconds:g} seconds and was stopped", retryable=True
             )

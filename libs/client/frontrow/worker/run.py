@@ -10,6 +10,9 @@ from frontrow.task.v1 import task_pb2
 from frontrow.worker.outcomes import Outcome
 from google.protobuf import json_format
 
+# No lease is as short as twice this.
+ALWAYS_FRESH_SECONDS = 0.1
+
 
 class Run:
     """A claimed task while its handler works on it.
@@ -24,10 +27,6 @@ class Run:
         self.attempt = task.attempt
         # W3C traceparent of the creation, empty when there was none; the run's own span continues it
         self.trace_parent = task.trace_parent
-        # By the server's two words at the claim: no clock of ours is in it. 0 or less: it didn't say.
-        self.lease_seconds = (
-            task.lease_expire_time.ToNanoseconds() - task.start_time.ToNanoseconds()
-        ) / 1_000_000_000
         self.doubted = False
         self.lease_lost = False
         self.cancel_requested = False
@@ -58,8 +57,14 @@ class Run:
             self._on_step()
 
     def is_old(self, age_seconds: float) -> bool:
-        """Return whether a word on this lease that was asked for so long ago is too old to build on."""
-        return 0 < self.lease_seconds / 2 < age_seconds
+        """Return whether a word on this lease that was asked for so long ago is too old to build on.
+
+        How long the lease is follows from the server's two words at the claim: no clock of ours is in it.
+        """
+        if age_seconds < ALWAYS_FRESH_SECONDS:
+            return False
+        lease = self.task.lease_expire_time.ToNanoseconds() - self.task.start_time.ToNanoseconds()
+        return 0 < lease / 2_000_000_000 < age_seconds
 
     def interrupt(self) -> None:
         """Cancel the handler, because the lease is lost or somebody asked to cancel the task."""

@@ -20,6 +20,7 @@ from frontrow.worker.health import Health
 from frontrow.worker.leases import LeaseBook
 from frontrow.worker.outcomes import Outcome, Released
 from frontrow.worker.run import Run
+from frontrow.worker.tracing import Spans
 
 _log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Runs:
     ) -> None:  # fmt: skip
         self._book, self._beats, self._health = book, beats, health
         self._handler, self._timeout_seconds, self._wake = handler, timeout_seconds, wake
+        self._spans = Spans()
         self._loop = asyncio.get_running_loop()
         self._running: set[asyncio.Task[Outcome]] = set()
         self._doubted: set[Run] = set()
@@ -144,7 +146,7 @@ class Runs:
 
     async def _execute(self, run: Run) -> Outcome:
         try:
-            outcome = await outcome_of(self._handler, run, timeout_seconds=self._timeout_seconds)
+            outcome = await outcome_of(self._handler, run, self._spans, timeout_seconds=self._timeout_seconds)
         except InfrastructureDown:
             pause = self._health.failed(self._health.runs)
             self.no_claim_before = max(self.no_claim_before, self._loop.time() + pause)

@@ -1,14 +1,14 @@
 """Make the run of a handler a span that continues its creator's trace: create, claim, run.
 
-OpenTelemetry's API is used where it is installed, with whatever provider the process has set; without it
-nothing is recorded and nothing is missed.
+OpenTelemetry's API is used where it is installed and the process has set a provider; else nothing is recorded
+and nothing is missed.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from frontrow.worker.outcomes import Failed, Outcome
@@ -45,17 +45,28 @@ class RunSpan:
             self._span.set_status(trace.Status(trace.StatusCode.ERROR, outcome.message[:200]))
 
 
-@contextmanager
-def spanning(run: Run) -> Iterator[RunSpan]:
-    """Let the block be the span `run <type>`, current in it, below a span `claim <type>`.
+class Spans:
+    """Makes spans with the provider that the process has when the worker begins; none when it has none."""
 
-    The claim's span lasts from the moment the database handed the task out until now. A run that leaves by an
-    exception, which only a cancelled one does, counts as interrupted.
-    """
-    if not AVAILABLE or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
-        yield RunSpan()  # nobody in this process makes spans
-        return
-    tracer = trace.get_tracer(_SCOPE)
+    def __init__(self) -> None:
+        self._tracer = None
+        if AVAILABLE and not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            self._tracer = trace.get_tracer(_SCOPE)
+
+    def around(self, run: Run) -> AbstractContextManager[RunSpan]:
+        """Let the block be the span `run <type>`, current in it, below a span `claim <type>`.
+
+        The claim's span lasts from the moment the database handed the task out until now. A run that leaves
+        by an exception, which only a cancelled one does, counts as interrupted.
+        """
+        return _NO_SPAN if self._tracer is None else _spanning(self._tracer, run)
+
+
+_NO_SPAN = nullcontext(RunSpan())
+
+
+@contextmanager
+def _spanning(tracer: trace.Tracer, run: Run) -> Iterator[RunSpan]:
     handed_over = trace.set_span_in_context(_claim_span(tracer, run))
     with tracer.start_as_current_span(f"run {run.task.type}", handed_over, attributes=_facts(run)) as span:
         told = RunSpan(span)
