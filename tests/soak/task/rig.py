@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import asyncpg
+from sqlalchemy.exc import DBAPIError
 
 from libs.common.context_server import ContextServer
 from libs.common.lane import Lane, driver_url
 from libs.common.settings import DatabaseSettings
-from services.task import repository_queue
 from services.task.limits import TypeLimits
 from services.task.loops.due import DueTasks
 from services.task.loops.patience import Patience
@@ -170,9 +170,9 @@ class Rig:
     async def read_policies(self) -> None:
         """Let every server and the sweeper know what is set now, as the notice of it does a moment later."""
         for parts in self._parts:
-            await parts.policies.step()
-        async with self._parts[0].database.begin() as session:
-            self._limits.set_policies(await repository_queue.policies(session))
+            await _patiently(parts.policies.step)
+        known = self._parts[0].limits
+        self._limits.set_policies({kind: known.policy(kind) for kind in terms.LEASES})
 
     def forget_why(self, server: int) -> None:
         """Let a server ask anew why a claim comes back empty; it may keep an answer for a while."""
@@ -244,3 +244,14 @@ class Rig:
             await server.stop(grace_seconds=0)
         await self._lane.close()
         await self._watch.close()
+
+
+async def _patiently(step: Callable[[], Awaitable[None]]) -> None:
+    """Take a step that a server takes in a loop of its own: when a connection is broken it tries again."""
+    for _ in range(20):
+        try:
+            await step()
+        except (DBAPIError, asyncpg.PostgresConnectionError, OSError):
+            continue
+        return
+    raise AssertionError("the database is there, but a server can't reach it")
