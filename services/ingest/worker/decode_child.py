@@ -162,7 +162,7 @@ def _check_frames(count: int, pixels: int) -> None:
 def _check_end(raw: bytes, extension: str) -> None:
     """Refuse a file whose end is missing in a way that decoders overlook."""
     if extension == "jpg":
-        whole = raw.find(b"\xff\xd9", _first_scan(raw)) >= 0
+        whole = raw.rfind(b"\xff\xd9", _first_scan(raw)) >= 0
     elif extension == "png":
         whole = b"IEND\xaeB`\x82" in raw[-(1 << 16) :]
     elif extension == "webp":
@@ -227,7 +227,10 @@ def _resized(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     """Return a smaller copy: whole steps by averaging, the rest by a filter that sharpens no noise.
 
     On 8.6 megapixels this takes a quarter of the time of Lanczos, whose window goes wide over every pixel.
+    Steps of 4 take half the time of one large one.
     """
+    while min(image.width // size[0], image.height // size[1]) >= 8:
+        image = image.reduce(4)
     return image.resize(size, Image.Resampling.HAMMING, reducing_gap=1.0)
 
 
