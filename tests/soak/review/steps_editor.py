@@ -31,6 +31,13 @@ FROM = {
 _TO = {"approve": "approved", "reject": "rejected", "reopen": "pending"}
 
 
+def allows(draft: Draft, action: str) -> bool:
+    """Tell whether a draft's state allows an action (domain.md 4.2)."""
+    if action == "undelete":
+        return draft.deleted
+    return action == "purge" or (not draft.deleted and draft.status in FROM.get(action, {draft.status}))
+
+
 @dataclass(frozen=True)
 class Edit:
     """A change of fields; None leaves one alone. `arrange` is a seed, `cover` a place (-1: none)."""

@@ -16,15 +16,15 @@ from tests.soak.review.algebra import due, faults, idle, public
 from tests.soak.review.picture import Draft, Key, Picture
 from tests.soak.review.rig import NAMES, PICTURES, SERVERS, Rig
 from tests.soak.review.step import Step
-from tests.soak.review.steps_editor import SLOTS
+from tests.soak.review.steps_editor import SLOTS, allows
 
 T = TypeVar("T")
 Item = TypeVar("Item")
 
-picks = st.integers(0, 63)
+picks = st.integers(0, 95)
 servers = st.integers(0, SERVERS - 1)
-names = st.integers(0, NAMES - 1)
-slots = st.integers(0, len(SLOTS["runway"]) - 1)
+names = st.sampled_from([0, 0, *range(NAMES)])
+slots = st.sampled_from([0, 0, 1, *range(len(SLOTS["runway"]))])
 kinds = st.sampled_from(["street_snap", "street_snap", "runway"])
 galleries = st.lists(st.integers(0, PICTURES - 1), min_size=1, max_size=4, unique=True)
 
@@ -53,10 +53,12 @@ class Core(RuleBasedStateMachine):
         """Do some work in the rig's loop."""
         return self.rig.run(work)
 
-    def some_draft(self, pick: int) -> Draft | None:
-        """Return one of the drafts, None without any."""
+    def some_draft(self, pick: int, action: str = "") -> Draft | None:
+        """Return one of the drafts, None without any; mostly one whose state allows the action."""
         drafts = list(self.picture.drafts.values())
-        return drafts[pick % len(drafts)] if drafts else None
+        if pick % 6:
+            drafts = [draft for draft in drafts if allows(draft, action)] or drafts
+        return drafts[pick // 6 % len(drafts)] if drafts else None
 
     def new_job(self) -> str:
         """Return the id of a job that nobody had."""

@@ -13,25 +13,35 @@ from hypothesis.stateful import rule
 
 from libs.common.client import error_info
 from tests.soak.review.machine.core import names, picks
-from tests.soak.review.machine.editors import EditorRules, actions, edits, vocabularies
+from tests.soak.review.machine.editors import EditorRules, decisions, edits, vocabularies
 from tests.soak.review.machine.uploads import UploadRules, articles
 from tests.soak.review.step import REFUSALS
 from tests.soak.review.steps_intake import bring
 from tests.soak.review.steps_media import CleanUp
 
-decisions = st.tuples(st.just("decide"), picks, actions, st.none() | edits)
+decided = st.tuples(st.just("decide"), picks, decisions, st.none() | edits)
 mergers = st.tuples(st.just("merge"), vocabularies, names, st.none() | names)
 bringers = st.tuples(st.just("bring"), articles)
 cleaners = st.tuples(st.just("clean"))
-calls = st.lists(st.one_of(decisions, decisions, mergers, bringers, cleaners), min_size=2, max_size=6)
+# of editors alone, and of everybody
+editors_calls = st.lists(decided, min_size=2, max_size=6)
+calls = st.lists(st.one_of(decided, decided, mergers, bringers, cleaners), min_size=2, max_size=6)
 
 
 class RaceRules(EditorRules, UploadRules):
     """What happens when they don't take turns."""
 
+    @rule(calls=editors_calls)
+    def editors_at_once(self, calls: list[tuple[Any, ...]]) -> None:
+        """Decide and edit at once, on both servers."""
+        self._at_once(calls)
+
     @rule(calls=calls)
-    def at_once(self, calls: list[tuple[Any, ...]]) -> None:
-        """Make several calls at once, on both servers."""
+    def everybody_at_once(self, calls: list[tuple[Any, ...]]) -> None:
+        """Decide, edit, merge, bring articles and clean up at once, on both servers."""
+        self._at_once(calls)
+
+    def _at_once(self, calls: list[tuple[Any, ...]]) -> None:
         work = [self._call(server % 2, *call) for server, call in enumerate(calls)]
         for told in self.run(_together([call for call in work if call is not None])):
             self.rig.outcomes[f"at once: {told}"] += 1
@@ -47,7 +57,7 @@ class RaceRules(EditorRules, UploadRules):
         if what == "bring":
             return bring(self.rig, client, replace(about[0], job=self.new_job()))
         pick, action, edit = about
-        draft = self.some_draft(pick)
+        draft = self.some_draft(pick, action)
         if draft is None:
             return None
         if edit is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hypothesis import strategies as st
-from hypothesis.stateful import rule
+from hypothesis.stateful import initialize, rule
 
 from tests.soak.review.machine.core import Core, galleries, kinds, names, pick_of, picks, servers, slots
 from tests.soak.review.picture import GRACE_HOURS
@@ -52,29 +52,35 @@ class UploadRules(Core):
             self.run(upload.put(self.rig.store))
             self.uploads.append((upload, True))
 
+    @initialize(first=st.lists(articles, min_size=3, max_size=6))
+    def begin(self, first: list[Article]) -> None:
+        """Begin with some articles, as often as not of one key."""
+        for server, article in enumerate(first):
+            self._bring(server % 2, article, self.new_job())
+
     @rule(server=servers, article=articles, again=picks, blind=st.sampled_from([False, False, False, True]))
     def submit(self, server: int, article: Article, again: int, blind: bool) -> None:
         """Bring an article: a new one, one whose job was here, or one whose pictures nobody stored."""
         job = f"machine-{again}" if again < 4 else self.new_job()
-        if not blind:
-            upload = Upload(article.pictures)
-            if not self.step(server, Reserve(upload)):
-                return
-            self.run(upload.put(self.rig.store))
-            if not self.step(server, Confirm(upload)):
-                return
-        self.step(server, Create(replace(article, job=job), self.rig))
+        if blind:
+            self.step(server, Create(replace(article, job=job), self.rig))
+        else:
+            self._bring(server, article, job)
 
-    @rule(server=servers, grace=graces)
-    def clean_up(self, server: int, grace: int) -> None:
-        """Run a clean-up."""
-        self.step(server, CleanUp(grace))
+    def _bring(self, server: int, article: Article, job: str) -> None:
+        """Do all a job does, step by step."""
+        upload = Upload(article.pictures)
+        if not self.step(server, Reserve(upload)):
+            return
+        self.run(upload.put(self.rig.store))
+        if self.step(server, Confirm(upload)):
+            self.step(server, Create(replace(article, job=job), self.rig))
 
-    @rule(server=servers)
-    def clean_up_twice(self, server: int) -> None:
-        """Run both passes without grace: all that nothing refers to goes."""
-        for _ in range(2):
-            self.step(server, CleanUp(0))
+    @rule(server=servers, grace=graces, passes=st.integers(1, 2))
+    def clean_up(self, server: int, grace: int, passes: int) -> None:
+        """Run a clean-up, or both passes of one: without grace all goes that nothing refers to."""
+        for _ in range(passes):
+            self.step(server, CleanUp(grace))
 
     @rule(deletes=st.integers(0, 2), behind=st.booleans())
     def clean_up_that_breaks_off(self, deletes: int, behind: bool) -> None:
