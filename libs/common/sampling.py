@@ -1,7 +1,7 @@
 """Choose which traces are recorded: at most so many new ones a second, so that a busy server stays quick.
 
 A recorded span costs about a third of a small call. An idle system records everything; a busy one a sample,
-and its counters and durations still tell of every call.
+and its counters still tell of every call.
 """
 
 from __future__ import annotations

@@ -77,14 +77,15 @@ class Flush:
         ((types, owners),) = slots.items()
         workers = [waiter.worker_id for waiter in owners]
         if endings:
-            ended, items = await end_and_claim(
+            ended, look = await end_and_claim(
                 connection, endings, self._backoff, (types[0], workers), self.marks
             )
             flushed.answers, flushed.ended = ended
         else:
-            items = await first_look(connection, types[0], workers, self.marks)
+            look = await first_look(connection, types[0], workers, self.marks)
+        items = look.claimed
         try:
-            items += await second_look(connection, types[0], workers, self.marks, items)
+            items = items + await second_look(connection, types[0], workers, self.marks, look)
         except Exception as error:
             if not endings and not items:
                 raise

@@ -14,7 +14,7 @@ from services.task.waiters import Types
 
 Reason = Literal["empty", "paused", "limit", "due_later"]
 
-KEPT_SECONDS = 10.0
+KEPT_SECONDS = 30.0
 DOUBTFUL_SECONDS = 0.5
 
 
@@ -28,7 +28,7 @@ class _Answer:
 
 
 class IdleReasons:
-    """Answers from the database, once in ten seconds for one set of types while nothing changes.
+    """Answers from the database, twice a minute for one set of types while nothing changes.
 
     The waits of a whole fleet may end at once: who asks meanwhile shares the answer under way.
     """

@@ -17,9 +17,10 @@ class TypeLimits:
         self._settings = settings
         self._policies: Mapping[str, Policy] = {}
 
-    def set_policies(self, policies: Mapping[str, Policy]) -> None:
-        """Take over what is set now."""
-        self._policies = dict(policies)
+    def set_policies(self, policies: Mapping[str, Policy]) -> bool:
+        """Take over what is set now; tell whether anything has changed."""
+        before, self._policies = self._policies, dict(policies)
+        return self._policies != before
 
     def policy(self, task_type: str) -> Policy:
         """Return what a person set for a type; all defaults when nobody did."""

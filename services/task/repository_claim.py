@@ -22,17 +22,20 @@ class Marks:
     """Where the fresh rows of each type begin, so that a claim needn't walk over the rows taken before.
 
     Kept in memory by each server. A mark covers only rows that nobody ever touched, stays two seconds behind
-    what was claimed (rows of slow transactions appear late) and is left aside every five seconds.
+    what was claimed (rows of slow transactions appear late) and is left aside every five seconds; every
+    second while there is too little to claim.
     """
 
     def __init__(self) -> None:
         self._marks: dict[str, datetime] = {}
         self._looked_at: dict[str, float] = {}
+        self._scarce: set[str] = set()
 
-    def begin(self, task_type: str, *, again_after_seconds: float = FULL_LOOK_SECONDS) -> datetime:
+    def begin(self, task_type: str) -> datetime:
         """Return where to look from; the beginning of time when a full look is due."""
         now = time.monotonic()
-        if now - self._looked_at.get(task_type, float("-inf")) >= again_after_seconds:
+        pause = SHORT_LOOK_SECONDS if task_type in self._scarce else FULL_LOOK_SECONDS
+        if now - self._looked_at.get(task_type, float("-inf")) >= pause:
             self._looked_at[task_type] = now
             return _BEGINNING
         return self._marks.get(task_type, _BEGINNING)
@@ -46,12 +49,27 @@ class Marks:
         if orders:
             self._marks[task_type] = min(max(orders), now - LATE_COMMIT)
 
+    def note_rest(self, task_type: str, *, scarce: bool) -> None:
+        """Note whether a look found less than was wanted."""
+        if scarce:
+            self._scarce.add(task_type)
+        else:
+            self._scarce.discard(task_type)
+
 
 class Claimed(NamedTuple):
     """A claimed task and the slot (from 0) it was claimed for."""
 
     slot: int
     row: asyncpg.Record
+
+
+class Look(NamedTuple):
+    """What one statement claimed, and from which mark; `edged`: perhaps there is more behind the edge."""
+
+    claimed: list[Claimed]
+    mark: datetime
+    edged: bool
 
 
 async def claim(
@@ -82,33 +100,33 @@ async def claim(
 async def _claim_type(
     connection: Connection, task_type: str, workers: Sequence[str], marks: Marks
 ) -> list[Claimed]:
-    slots = list(workers)
-    claimed = await first_look(connection, task_type, slots, marks)
-    return claimed + await second_look(connection, task_type, slots, marks, claimed)
+    look = await first_look(connection, task_type, workers, marks)
+    return look.claimed + await second_look(connection, task_type, workers, marks, look)
 
 
-async def first_look(
-    connection: Connection, task_type: str, slots: Sequence[str], marks: Marks
-) -> list[Claimed]:
-    """Claim tasks of one type, without those that others are just taking and what lies behind them."""
+async def first_look(connection: Connection, task_type: str, slots: Sequence[str], marks: Marks) -> Look:
+    """Claim tasks of one type, in the one order, without what lies behind those that others are taking."""
     return await _look(connection, task_type, slots, mark=marks.begin(task_type), everywhere=False)
 
 
 async def second_look(
-    connection: Connection, task_type: str, slots: Sequence[str], marks: Marks, claimed: Sequence[Claimed]
+    connection: Connection, task_type: str, slots: Sequence[str], marks: Marks, first: Look
 ) -> list[Claimed]:
-    """Claim for the slots that got nothing: perhaps others were just taking what lay ahead.
+    """Claim for the slots that got nothing, if there may be more; then move the mark.
 
-    Looks behind it, now and then below the mark too. Then the mark moves.
+    Others were perhaps just taking what lay ahead: now it is looked behind that, and below the mark when that
+    is due.
     """
     more: list[Claimed] = []
+    missing = len(slots) - len(first.claimed)
+    marks.note_rest(task_type, scarce=missing > 0)
     try:
-        if len(claimed) < len(slots):
-            mark = marks.begin(task_type, again_after_seconds=SHORT_LOOK_SECONDS)
-            rest = await _look(connection, task_type, slots[len(claimed) :], mark=mark, everywhere=True)
-            more = [Claimed(slot + len(claimed), row) for slot, row in rest]
+        mark = marks.begin(task_type) if missing else first.mark
+        if missing and (first.edged or mark < first.mark):
+            rest = await _look(connection, task_type, slots[-missing:], mark=mark, everywhere=True)
+            more = [Claimed(slot + len(first.claimed), row) for slot, row in rest.claimed]
     finally:
-        _move(marks, task_type, [*claimed, *more])
+        _move(marks, task_type, [*first.claimed, *more])
     return more
 
 
@@ -120,11 +138,13 @@ def _move(marks: Marks, task_type: str, claimed: Sequence[Claimed]) -> None:
 
 async def _look(
     connection: Connection, task_type: str, slots: Sequence[str], *, mark: datetime, everywhere: bool
-) -> list[Claimed]:
-    rows = await connection.fetch(statements_claim.CLAIM, task_type, len(slots), mark, slots, everywhere)
-    return in_slots(rows)
+) -> Look:
+    given = (task_type, len(slots), mark, list(slots), everywhere)
+    return looked(await connection.fetch(statements_claim.CLAIM, *given), mark)
 
 
-def in_slots(rows: Sequence[asyncpg.Record]) -> list[Claimed]:
-    """Return claimed rows in the order of their slots."""
-    return sorted((Claimed(row["slot"] - 1, row) for row in rows), key=lambda item: item.slot)
+def looked(rows: Sequence[asyncpg.Record], mark: datetime) -> Look:
+    """Return what the rows of a claim's statement tell; those without a slot tell of no claim."""
+    claimed = [Claimed(row["slot"] - 1, row) for row in rows if row["slot"] is not None]
+    claimed.sort(key=lambda item: item.slot)
+    return Look(claimed, mark, bool(rows and rows[0]["edged"]))

@@ -78,6 +78,10 @@ def claiming(*, kind: str, count: str, mark: str, workers: str, everywhere: str)
     return _CLAIMING.format(kind=kind, count=count, mark=mark, workers=workers, everywhere=everywhere)
 
 
+# Whether there may be more behind the edge. Told in every answer, also when nothing was claimed: a row whose
+# `slot` is NULL.
+EDGED = "(SELECT at FROM edge) IS NOT NULL AS edged"
+
 _TAKEN = """
 taken AS (
     UPDATE task.queue_policies q SET running = q.running + c.n
@@ -88,7 +92,7 @@ taken AS (
 # $1 type, $2 how many, $3 mark, $4 workers, $5 everywhere: see `claiming`.
 CLAIM = f"""
 WITH {claiming(kind="$1", count="$2", mark="$3", workers="$4", everywhere="$5")}, {_TAKEN}
-SELECT * FROM claimed
+SELECT {EDGED}, c.* FROM (VALUES (1)) AS always(one) LEFT JOIN claimed c ON true
 """
 
 # $1 types, $2 how many: how many of each type are among the first of all, by the one order.

@@ -7,6 +7,7 @@ closing the handler's generator, swallows a cancelled client call, and records n
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -33,12 +34,14 @@ _OUR_FAULT = frozenset(
 def observing(telemetry: Telemetry) -> Step:
     """Return the step that reports to `telemetry`."""
 
+    names = tuple(propagate.get_global_textmap().fields)
+
     def step(proceed: Serve) -> Serve:
         async def serve(call: ServedCall) -> Any:
             began = time.monotonic()
             span = telemetry.tracer.start_span(
                 call.method.lstrip("/"),
-                context=_trace_of(call),
+                context=_trace_of(call, names),
                 kind=SpanKind.SERVER,
                 attributes=method_attributes(call.method),
             )
@@ -71,11 +74,7 @@ def close_span(span: Span, code: grpc.StatusCode, *, is_error: bool) -> None:
     span.end()
 
 
-def _trace_of(call: ServedCall) -> Context:
-    """Return the trace that the caller's metadata names, or none."""
-    carrier = {
-        name: value
-        for name in propagate.get_global_textmap().fields
-        if (value := call.metadata(name)) is not None
-    }
+def _trace_of(call: ServedCall, names: Sequence[str]) -> Context:
+    """Return the trace that the caller's metadata tells under these names, or none."""
+    carrier = {name: value for name in names if (value := call.metadata(name)) is not None}
     return propagate.extract(carrier, Context()) if carrier else Context()

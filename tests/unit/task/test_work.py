@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any, cast
 from uuid import uuid4
 
@@ -14,7 +15,7 @@ import pytest
 from libs.common.lane import Lane
 from services.task import flush
 from services.task.limits import TypeLimits
-from services.task.repository_claim import Claimed
+from services.task.repository_claim import Claimed, Look
 from services.task.repository_end import Backoff, Ending, EndResult
 from services.task.settings import TaskSettings
 from services.task.states import End
@@ -42,7 +43,11 @@ async def _end_all(_connection: object, endings: Sequence[Ending], _backoff: Bac
     return EndResult(["applied"] * len(endings), [])
 
 
-async def _claim_none(*_: object) -> list[Any]:
+async def _claim_none(*_: object) -> Look:
+    return Look([], datetime.min, edged=False)
+
+
+async def _claim_no_more(*_: object) -> list[Claimed]:
     return []
 
 
@@ -51,7 +56,7 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WorkDesk]:
     """Give what makes a desk over a lane that fails as told."""
     monkeypatch.setattr(flush, "end_runs", _end_all)
     monkeypatch.setattr(flush, "first_look", _claim_none)
-    monkeypatch.setattr(flush, "second_look", _claim_none)
+    monkeypatch.setattr(flush, "second_look", _claim_no_more)
 
     def make(*failures: BaseException, on_change: Callable[..., None] = lambda *_: None) -> WorkDesk:
         lane = cast(Lane, _Lane(*failures))
@@ -107,8 +112,9 @@ async def test_the_end_of_the_runner_itself_leaves_no_caller_waiting(
 async def test_what_a_first_look_claimed_is_handed_out_although_the_second_one_failed(
     desk: Callable[..., WorkDesk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def claim_one(*_: object) -> list[Claimed]:
-        return [Claimed(0, cast(asyncpg.Record, {"id": uuid4(), "version": 1}))]
+    async def claim_one(*_: object) -> Look:
+        claimed = [Claimed(0, cast(asyncpg.Record, {"id": uuid4(), "version": 1}))]
+        return Look(claimed, datetime.min, edged=True)
 
     async def break_off(*_: object) -> list[Claimed]:
         raise asyncpg.ConnectionDoesNotExistError("cut")
@@ -129,8 +135,8 @@ async def test_what_a_first_look_claimed_is_handed_out_although_the_second_one_f
 async def test_finishes_that_are_committed_are_answered_although_the_claim_after_them_failed(
     desk: Callable[..., WorkDesk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def end_all(*given: Any) -> tuple[EndResult, list[Claimed]]:
-        return EndResult(["applied"] * len(given[1]), []), []
+    async def end_all(*given: Any) -> tuple[EndResult, Look]:
+        return EndResult(["applied"] * len(given[1]), []), await _claim_none()
 
     async def break_off(*_: object) -> list[Claimed]:
         raise asyncpg.ConnectionDoesNotExistError("cut")

@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from libs.common.client import reading
-from libs.common.telemetry import Telemetry, configure_logging
+from libs.common.telemetry import DURATIONS_PER_SECOND, Telemetry, configure_logging
 from libs.common.testing import eventually
 from tests.wire.common.probe import ASK, WATCH, Probe, Request, Response, failure
 from tests.wire.common.test_errors import Taken
@@ -186,3 +186,12 @@ async def test_log_lines_of_a_call_are_json_with_its_trace_method_and_actor(obse
     assert "RuntimeError: cause" in lines["rpc.failed"]["exception"]
     assert "trace_id" not in lines["after"]
     assert "method" not in lines["after"]
+
+
+def test_a_busy_second_counts_every_call_and_keeps_a_sample_of_their_durations(observed):
+    calls = 5 * DURATIONS_PER_SECOND
+    for _ in range(calls):
+        observed.telemetry.record("server", ASK, "OK", 0.01)
+    assert observed.counts("rpc.server.calls") == {(ASK, "OK"): calls}
+    [kept] = observed.counts("rpc.server.duration").values()
+    assert DURATIONS_PER_SECOND <= kept < calls
