@@ -1,6 +1,7 @@
 """`frontrow materials`: recordings and their transcripts."""
 
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import click
 from frontrow.asr.v1 import (
@@ -31,23 +32,33 @@ def materials() -> None:
 
 
 @materials.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("recording", metavar="FILE|URL")
 @click.option("--name", default="", help="Its name, unlike all others; default: the file's.")
 @click.option("--remark", default="", help="A note for the team.")
 @click.option("--wait", is_flag=True, help="Stay until it is transcribed, with a progress bar.")
 @json_option
 @click.pass_obj
-def add(connection: Connection, file: Path, *, name: str, remark: str, wait: bool, as_json: bool) -> None:
-    """Upload a recording; it is transcribed and split into topics by itself.
+def add(connection: Connection, recording: str, *, name: str, remark: str, wait: bool, as_json: bool) -> None:
+    """Upload a recording, or have it fetched; it is transcribed and split into topics by itself.
 
     A broken connection is resumed. Any container that ffmpeg reads will do (mp4, flv, ts, mkv, …).
+    An address (http, https) is fetched by the workers; nothing is uploaded from here.
 
     \b
     Examples:
       frontrow materials add live.mp4
       frontrow materials add live.mp4 --name "Spring sale, day 1" --wait
+      frontrow materials add https://cdn.example/live.flv
     """
-    material = connection.run("asr", _add(connection, file, name or file.stem, remark, quiet=as_json))
+    request = live_material_service_pb2.CreateLiveMaterialRequest(
+        name=name or name_of(recording), remark=remark
+    )
+    if is_address(recording):
+        request.media_url = recording
+        material = connection.run("asr", _create(connection, request))
+    else:
+        file: Path = click.Path(exists=True, dir_okay=False, path_type=Path).convert(recording, None, None)
+        material = connection.run("asr", _upload(connection, file, request, quiet=as_json))
     if wait:
         connection.run("task", follow_task(connection, material.asr_task_id, quiet=as_json))
         material = connection.run("asr", _get(connection, material.id))
@@ -126,8 +137,31 @@ def minutes(milliseconds: int) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
-async def _add(
-    connection: Connection, file: Path, name: str, remark: str, *, quiet: bool
+def is_address(recording: str) -> bool:
+    """Tell an address from a file's name."""
+    return recording.lower().startswith(("http://", "https://"))
+
+
+def name_of(recording: str) -> str:
+    """Return what a recording is called when nobody says: its file's name without the extension."""
+    path = unquote(urlsplit(recording).path) if is_address(recording) else recording
+    return Path(path).stem
+
+
+async def _create(
+    connection: Connection, request: live_material_service_pb2.CreateLiveMaterialRequest
+) -> live_material_pb2.LiveMaterial:
+    async with connection.channel("asr") as channel:
+        stub = live_material_service_pb2_grpc.LiveMaterialServiceStub(channel)
+        return (await stub.CreateLiveMaterial(request, timeout=CALL_SECONDS)).live_material
+
+
+async def _upload(
+    connection: Connection,
+    file: Path,
+    request: live_material_service_pb2.CreateLiveMaterialRequest,
+    *,
+    quiet: bool,
 ) -> live_material_pb2.LiveMaterial:
     """Upload with a bar, then create the material."""
     bar = Progress(
@@ -142,10 +176,8 @@ async def _add(
         with bar:
             task = bar.add_task("upload", total=file.stat().st_size)  # noqa: ASYNC240  (one local file)
             upload_id = await upload_recording(channel, file, lambda sent: bar.update(task, completed=sent))
+        request.upload_id = request.request_id = upload_id
         stub = live_material_service_pb2_grpc.LiveMaterialServiceStub(channel)
-        request = live_material_service_pb2.CreateLiveMaterialRequest(
-            name=name, remark=remark, upload_id=upload_id, request_id=upload_id
-        )
         return (await stub.CreateLiveMaterial(request, timeout=CALL_SECONDS)).live_material
 
 

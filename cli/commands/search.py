@@ -5,7 +5,7 @@ from frontrow.asr.v1 import live_material_service_pb2, live_material_service_pb2
 
 from cli.commands.materials import minutes
 from cli.connection import CALL_SECONDS, Connection
-from cli.output import as_dict, console, json_option, print_json, print_table
+from cli.output import as_dict, console, json_option, print_json, print_table, word
 
 
 @click.command()
@@ -32,13 +32,14 @@ def search(connection: Connection, keywords: str, *, material: str, limit: int, 
         print_json([as_dict(hit) for hit in found.hits])
         return
     print_table(
-        ["recording", "from", "to", "what was said", "id"],
+        ["recording", "from", "to", "what was said", "found as", "id"],
         [
             (
                 hit.live_material_name,
                 minutes(hit.start_ms),
                 minutes(hit.end_ms),
                 hit.paragraph.text,
+                word(live_material_service_pb2.TranscriptMatch, hit.match, "TRANSCRIPT_MATCH_"),
                 hit.live_material_id,
             )
             for hit in found.hits
