@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Column, Row, Table, Update, case, func, or_, select, update
+from sqlalchemy import Column, Row, Table, Update, case, func, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.db import Database
@@ -189,8 +189,11 @@ class RunFollowSource:
         """Return the rows that are pending or running, and those that failed lately."""
         owner = self._owner
         wanted = select(owner.table.c.id, owner.task_id, owner.seen_version)
-        active = wanted.where(owner.status.in_([ProjectStatus.PENDING, ProjectStatus.PROCESSING]))
-        failed = wanted.where(owner.status == ProjectStatus.FAILED).order_by(owner.table.c.updated_at.desc())
+        # as text: a bound value proves nothing to a prepared plan, which then can't use the partial indexes
+        active = wanted.where(text(f"{owner.status.name} IN ('pending', 'processing')"))
+        failed = wanted.where(text(f"{owner.status.name} = 'failed'")).order_by(
+            owner.table.c.updated_at.desc()
+        )
         async with self._database.begin() as session:
             rows = [*await session.execute(active), *await session.execute(failed.limit(_FAILED_FOLLOWED))]
         return [Followed(str(owner_id), str(task_id), seen) for owner_id, task_id, seen in rows]

@@ -58,6 +58,22 @@ async def test_a_timestamp_jump_back_between_two_parts_loses_no_time(tmp_path: P
     assert sounds[2] - sounds[0] == pytest.approx(6.0, abs=0.1)
 
 
+@pytest.mark.parametrize("jump_seconds", [60, 40_000])
+async def test_a_timestamp_jump_ahead_between_two_parts_adds_no_time(
+    tmp_path: Path, jump_seconds: int
+) -> None:
+    """A recorder whose clock was set, or a stream that was switched over to another encoder."""
+    first = record(tmp_path / "first.ts", seconds=6, beeps=(0.5, 3.25))
+    second = record(tmp_path / "second.ts", seconds=6, beeps=(0.5, 3.25))
+    ahead = remake(second, tmp_path / "ahead.ts", "-c", "copy", "-output_ts_offset", str(jump_seconds))
+    joined = tmp_path / "joined.ts"
+    joined.write_bytes(first.read_bytes() + ahead.read_bytes())
+    sounds = await heard(joined, tmp_path)
+    shown = frame_times(tmp_path / "canonical.mp4")
+    assert sounds[1::2] == pytest.approx([time for number, time in shown if number == 81], abs=TOLERANCE)
+    assert sounds[2] - sounds[0] == pytest.approx(6.0, abs=0.1)
+
+
 async def test_streams_that_mp4_cannot_hold_are_encoded_again_on_the_same_clock(tmp_path: Path) -> None:
     whole = record(tmp_path / "whole.mp4", beeps=BEEPS)
     old = remake(whole, tmp_path / "old.flv", "-c:v", "flv1", "-c:a", "adpcm_swf", "-ar", "44100")

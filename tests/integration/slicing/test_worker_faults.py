@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import pytest
@@ -15,7 +16,9 @@ from frontrow.task.v1 import task_pb2, task_service_pb2
 
 from libs.common.client import reason_of
 from libs.common.testing import eventually
+from services.asr.media import cut as cutting
 from services.asr.media import ffmpeg
+from services.asr.media.errors import FfmpegTimeout
 from tests.integration.slicing.chain import Chain
 from tests.integration.slicing.runs import begin, clip, save
 
@@ -118,8 +121,46 @@ async def test_a_full_disk_is_waited_out_and_burns_no_attempt(
 
         await eventually(tried_twice, timeout_seconds=30)
         assert await chain.stored(project) == []
+
+        async def told() -> bool:
+            return (await chain.asr.reread(project)).error_reason == "DISK_FULL"
+
+        await eventually(told, timeout_seconds=20)
         full.unlink()
         done = await chain.finished(project)
         await chain.task_in(project, task_pb2.TASK_STATUS_COMPLETED)
-    assert done.clip_count == 2
+    assert (done.clip_count, done.error_reason) == (2, "")
     assert (await chain.task(project)).attempt == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(FfmpegTimeout("stopped after 1800 s"), "FFMPEG_TIMEOUT"), (ValueError("a defect"), "SLICING_FAILED")],
+)
+async def test_a_failure_that_may_pass_is_told_while_the_task_waits_for_its_next_attempt(
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+) -> None:
+    real, broken = cutting.cut, [True]
+
+    async def cut(*arguments: Any, **named: Any) -> cutting.Cut:
+        if broken[0]:
+            raise error
+        return await real(*arguments, **named)
+
+    monkeypatch.setattr(cutting, "cut", cut)
+    project = await chain.asr.project((await chain.asr.transcribed(reason)).id, keywords="再见")
+    async with chain.worker():
+
+        async def told() -> bool:
+            found = await chain.asr.reread(project)
+            waits = found.status != video_project_pb2.VIDEO_PROJECT_STATUS_FAILED
+            return waits and (found.error_reason, str(error) in found.error_message) == (reason, True)
+
+        await eventually(told, timeout_seconds=30)
+        broken[0] = False
+        done = await chain.finished(project)
+        await chain.task_in(project, task_pb2.TASK_STATUS_COMPLETED)
+    assert (done.status, done.error_reason, done.error_message) == (
+        video_project_pb2.VIDEO_PROJECT_STATUS_COMPLETED, "", "",
+    )  # fmt: skip
+    assert (await chain.task(project)).attempt >= 2

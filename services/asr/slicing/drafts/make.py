@@ -114,7 +114,7 @@ class DraftMaker:
                     return await asyncio.shield(writing)
                 except asyncio.CancelledError:
                     package.stop()
-                    await asyncio.wait({writing})
+                    await asyncio.gather(writing, return_exceptions=True)
                     raise
         except ObjectMissing as error:
             raise ClipMissing(

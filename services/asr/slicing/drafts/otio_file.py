@@ -32,7 +32,9 @@ def write_otio(timeline: Timeline) -> str:
 def write_fcp7(timeline: Timeline) -> str:
     """Write Final Cut Pro 7 XML; captions are text generators on a track of their own."""
     made = _timeline(timeline)
-    made.metadata[_FCP7] = {"media": {"video": {"format": {"samplecharacteristics": _picture(timeline)}}}}
+    if timeline.width:
+        picture = {"format": {"samplecharacteristics": _picture(timeline)}}
+        made.metadata[_FCP7] = {"media": {"video": picture}}
     captions = otio.schema.Track(name="captions", kind=otio.schema.TrackKind.Video)
     at = 0
     for caption in timeline.captions:
