@@ -62,7 +62,7 @@ def spans(planned: Iterable[Planned]) -> list[tuple[int, int]]:
 
 
 def by_prompt() -> Selection:
-    return selection(topics=TOPICS, prompt="介绍锅的部分")
+    return selection(topics=TOPICS, prompt="我想看介绍不粘锅的部分")
 
 
 async def test_a_prompt_chooses_passages_by_index_and_the_words_are_the_models(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_a_prompt_chooses_passages_by_index_and_the_words_are_the_models(t
     made = planned[0].words
     assert made is not None
     assert (made.title, made.topics, made.source) == ("三层钢不粘锅", ("不粘锅", "三层钢"), "llm/m")
-    assert question(server, 0).splitlines()[0] == "介绍锅的部分"
+    assert question(server, 0).splitlines()[0] == "我想看介绍不粘锅的部分"
     assert question(server, 0).splitlines()[2].startswith("0\t大家晚上好")
     assert question(server, 1).startswith("0\t好，下面我们换一个话题")
 
