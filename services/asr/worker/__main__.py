@@ -7,6 +7,7 @@ import grpc.aio
 from libs.common.health import Health
 from libs.common.server import Mounted, run
 from libs.common.surroundings import WorkerSurroundings
+from services.access import RULES
 from services.asr.worker.mount import build_worker
 from services.asr.worker.settings import AsrWorkerSettings
 
@@ -29,4 +30,4 @@ async def _mount() -> tuple[str, Mounted]:
 
 
 if __name__ == "__main__":
-    sys.exit(run("asr-worker", _mount))
+    sys.exit(run("asr-worker", _mount, RULES))
