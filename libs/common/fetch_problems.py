@@ -21,9 +21,17 @@ class FetchProblem(Exception):
 
 
 class HostPaused(Exception):
-    """The host asked for a pause that is too long to wait for in a run."""
+    """The host asked for a pause that is too long to wait for in a run.
+
+    `asked` tells whether it said so just now, or whether it was left alone since it had said so before.
+    """
 
     def __init__(self, host: str, seconds: float) -> None:
         super().__init__(f"{host} asks for a pause of {seconds:.0f} s")
         self.host = host
         self.seconds = seconds
+        self.asked = False
+
+
+class MachineTrouble(Exception):
+    """This machine can't go on (a full disk, no descriptors left); what is fetched is not at fault."""

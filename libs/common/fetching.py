@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -13,13 +14,15 @@ from typing import Self
 import aiohttp
 from yarl import URL
 
-from libs.common.fetch_problems import FetchProblem
+from libs.common.fetch_problems import FetchProblem, MachineTrouble
 from libs.common.guard import AddressBlocked, Guard, GuardedResolver, watching
 
 MAX_REDIRECTS = 5
 LONGEST_PAUSE_SECONDS = 3600.0
 BUSY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# A connection that fails for these is missed by this machine, not by the host.
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Manners:
     connect_timeout_seconds: float = 10.0
     read_timeout_seconds: float = 30.0
     connections_per_host: int = 8
+    read_buffer_bytes: int = 1 << 16
     allow_loopback: bool = False
     """For a demo and tests alone."""
 
@@ -64,6 +68,7 @@ class Fetching:
                 "Accept-Encoding": "identity",
             },
             cookie_jar=aiohttp.DummyCookieJar(),
+            read_bufsize=self._manners.read_buffer_bytes,
             auto_decompress=False,
             trust_env=False,  # a proxy would connect where the guard can't look
         )
@@ -83,6 +88,7 @@ class Fetching:
 
         Raises:
             FetchProblem: there is no answer to be had.
+            MachineTrouble: no connection can be opened from here.
         """
         if self._session is None:
             raise RuntimeError("a Fetching is used inside `async with`")
@@ -121,6 +127,8 @@ def _problems() -> Iterator[None]:
         except aiohttp.ClientConnectorError as error:
             if refused or isinstance(error.os_error, AddressBlocked):
                 raise _blocked() from error
+            if error.os_error.errno in _OURS:
+                raise MachineTrouble("no connection can be opened from here") from error
             if isinstance(error, aiohttp.ClientConnectorDNSError):
                 raise FetchProblem("DNS", "the host's name can't be resolved") from error
             raise FetchProblem("CONNECTION", "the connection failed") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 
-from libs.common.fetch_problems import FetchProblem, HostPaused
+from libs.common.fetch_problems import FetchProblem, HostPaused, MachineTrouble
 from libs.common.objects import StoreUnavailable
 from services.asr.media.errors import MediaError, MediaInfrastructure
 from services.asr.worker.engine import EngineUnreachable
@@ -13,7 +13,14 @@ from services.asr.worker.model import NoEngine
 from services.asr.worker.peers import AsrUnreachable
 
 # Trouble around a run, not of its recording: the task is given back uncharged, and the worker backs off.
-_INFRASTRUCTURE = (MediaInfrastructure, StoreUnavailable, AsrUnreachable, EngineUnreachable, NoEngine)
+_INFRASTRUCTURE = (
+    MachineTrouble,
+    MediaInfrastructure,
+    StoreUnavailable,
+    AsrUnreachable,
+    EngineUnreachable,
+    NoEngine,
+)
 # Before a capital that begins a word: OSError is OS_ERROR.
 _INSIDE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # Of the system's errors only these are the machine's: it has no room, or its disk is ill.

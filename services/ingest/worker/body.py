@@ -9,7 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from services.ingest.worker.problems import ImageProblem, WorkerTrouble
+from libs.common.fetch_problems import MachineTrouble
+from services.ingest.worker.problems import ImageProblem
 
 
 class Sink:
@@ -37,7 +38,7 @@ class Sink:
             self._file.close()
 
     def write(self, chunk: bytes) -> None:
-        """Take a chunk. Raises ImageProblem beyond the limit, WorkerTrouble when it can't be written."""
+        """Take a chunk. Raises ImageProblem beyond the limit, MachineTrouble when it can't be written."""
         assert self._file is not None
         self.size += len(chunk)
         if self.size > self._limit:
@@ -86,5 +87,5 @@ def too_large(limit: int) -> ImageProblem:
     return ImageProblem("TOO_LARGE", f"larger than {limit} bytes")
 
 
-def _scratch(error: OSError) -> WorkerTrouble:
-    return WorkerTrouble(f"the scratch folder failed: {error.strerror}")
+def _scratch(error: OSError) -> MachineTrouble:
+    return MachineTrouble(f"the scratch folder failed: {error.strerror}")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from libs.common.child import ChildCrashed, ChildFailed, ChildTimeout
 from libs.common.child_pool import ChildPool
-from services.ingest.worker.problems import ImageProblem, WorkerTrouble
+from libs.common.fetch_problems import MachineTrouble
+from services.ingest.worker.problems import ImageProblem
 from services.ingest.worker.settings import IngestWorkerSettings
 
 _MODULE = "services.ingest.worker.decode_child"
@@ -48,7 +49,7 @@ class Decoder:
 
         Raises:
             ImageProblem: it is no image that is taken, or its decoding took too long or broke the process.
-            WorkerTrouble: the file can't be read, its thumbnails not be written, or no process be started.
+            MachineTrouble: the file can't be read, its thumbnails not be written, or no process be started.
         """
         request = {"path": str(path), "thumbnail_widths": sorted(self._settings.thumbnail_widths)}
         try:
@@ -58,9 +59,9 @@ class Decoder:
         except (ChildCrashed, ChildFailed) as error:
             raise ImageProblem("DECODER_CRASHED", "decoding it broke the decoder") from error
         except OSError as error:
-            raise WorkerTrouble(f"no decoder can be started: {error.strerror}") from error
+            raise MachineTrouble(f"no decoder can be started: {error.strerror}") from error
         if "trouble" in answer:
-            raise WorkerTrouble(f"the scratch folder failed: {answer['trouble']}")
+            raise MachineTrouble(f"the scratch folder failed: {answer['trouble']}")
         if "refused" in answer:
             raise ImageProblem(answer["refused"]["reason"], answer["refused"]["message"])
         thumbnails = tuple(

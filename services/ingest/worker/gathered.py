@@ -10,9 +10,10 @@ from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2
 from frontrow.review.v1 import media_pb2
 from frontrow.worker import Run
 
+from libs.common.fetch_problems import HostPaused
 from services.ingest.worker.decode import Decoded
 from services.ingest.worker.download import Fetched
-from services.ingest.worker.problems import HostPaused, ImageProblem
+from services.ingest.worker.problems import ImageProblem
 
 Image = gallery_pb2.GalleryImage
 Outcome = ingest_job_pb2.ImageOutcome

@@ -4,28 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
-from services.ingest.worker.problems import HostPaused
-
-LONGEST_PAUSE_SECONDS = 3600.0
-
-
-def retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:
-    """Return the pause a Retry-After header asks for, None when it is absent or says nothing."""
-    if not value:
-        return None
-    if value.strip().isdigit():
-        return min(float(value.strip()), LONGEST_PAUSE_SECONDS)
-    try:
-        when = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    seconds = (when - (now or datetime.now(UTC))).total_seconds()
-    return max(0.0, min(seconds, LONGEST_PAUSE_SECONDS))
+from libs.common.fetch_problems import HostPaused
 
 
 class HostPauses:

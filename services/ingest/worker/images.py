@@ -11,13 +11,14 @@ from frontrow.ingest.v1 import ingest_job_pb2
 from frontrow.review.v1 import media_pb2
 from frontrow.worker import Infrastructure
 
+from libs.common.fetch_problems import HostPaused, MachineTrouble
 from libs.common.objects import ObjectStore, StoreUnavailable
 from libs.common.scratch import run_folder
 from services.ingest.worker.decode import Decoder
 from services.ingest.worker.download import Downloader
 from services.ingest.worker.gathered import Gathered, Image, Job, Outcome, Prepared
 from services.ingest.worker.peers import IngestPeer, IntakePeer
-from services.ingest.worker.problems import HostPaused, ImageProblem, WorkerTrouble
+from services.ingest.worker.problems import ImageProblem
 from services.ingest.worker.settings import IngestWorkerSettings
 
 BATCH = 16
@@ -193,7 +194,7 @@ def _worker_trouble() -> Iterator[None]:
     """Turn trouble of this machine into trouble that no job is charged for (domain.md 2.4)."""
     try:
         yield
-    except WorkerTrouble as error:
+    except MachineTrouble as error:
         raise Infrastructure(str(error)) from error
     except OSError as error:
         raise Infrastructure(f"the scratch folder failed: {error.strerror}") from error

@@ -145,6 +145,20 @@ async def test_a_server_that_recovers_costs_one_attempt_and_no_second_download(
     assert dict(chain.site.hits) == {"ok.jpg": 1, "shaky.jpg": 3}
 
 
+async def test_an_image_that_a_closed_connection_cut_is_fetched_again(chain: Chain, article: str) -> None:
+    await chain.work()
+    body = picture(61)
+
+    async def mend() -> None:
+        chain.site.put("old.jpg", body)
+
+    cut = b"HTTP/1.0 200 OK\r\nContent-Type: image/jpeg\r\n\r\n" + body[: len(body) // 2]
+    url = chain.site.raw("old.jpg", cut, then=mend)
+    job = await chain.ended(await chain.submit(url, url=article))
+    assert (job.done_reason, job.attempts) == (ingest_job_pb2.DONE_REASON_CREATED, 1)
+    assert await chain.store.get_bytes(job.images[0].media_key) == body
+
+
 async def test_a_host_that_asks_for_a_long_pause_costs_no_attempt(chain: Chain, article: str) -> None:
     await chain.work(longest_host_wait_seconds=0.05)
     left = [429]

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from libs.common.fetch_problems import HostPaused
 from services.ingest.worker.download import Downloader, Fetched
-from services.ingest.worker.problems import HostPaused, ImageProblem
+from services.ingest.worker.problems import ImageProblem
 from services.ingest.worker.settings import IngestWorkerSettings
 from tests.integration.ingest.site import Site, gzipped, image_site, picture
 
@@ -220,9 +221,9 @@ async def test_a_packed_image_is_unpacked_and_an_unknown_packing_refused(site: S
 async def test_a_cut_body_is_worth_another_try(site: Site, tmp_path: Path) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n"
     short = site.raw("short", head + b"Content-Length: 1000\r\n\r\nhalf")
-    assert await reason(short, tmp_path) == "CONNECTION"
+    assert await reason(short, tmp_path) == "CUT_SHORT"
     chunked = site.raw("chunked", head + b"Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n")
-    assert await reason(chunked, tmp_path) == "CONNECTION"
+    assert await reason(chunked, tmp_path) == "CUT_SHORT"
 
 
 async def test_a_body_ended_by_closing_is_known_to_be_doubtful(site: Site, tmp_path: Path) -> None:

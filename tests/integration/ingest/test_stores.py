@@ -7,7 +7,9 @@ import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import boto3
 import psutil
 import pytest
 from aiohttp import web
@@ -18,7 +20,13 @@ from libs.common.testing import eventually
 from services.ingest.worker.decode import Decoder
 from tests.integration.ingest.chain import Chain, running_chain, running_servers, task_settings
 from tests.integration.ingest.site import picture
-from tests.integration.objects.servers import moto_endpoint, seaweedfs_endpoint, store_url
+from tests.integration.objects.servers import (
+    BUCKET,
+    KEYS,
+    moto_endpoint,
+    seaweedfs_endpoint,
+    store_url,
+)
 
 DONE, FAILED = ingest_job_pb2.INGEST_JOB_STATUS_DONE, ingest_job_pb2.INGEST_JOB_STATUS_FAILED
 CREATED = ingest_job_pb2.DONE_REASON_CREATED
@@ -105,3 +113,18 @@ async def test_a_store_that_hangs_holds_jobs_up_and_burns_no_attempt(
     job = await chain.ended(job_id, 60)
     assert (job.done_reason, job.attempts) == (CREATED, 0)
     assert (await chain.task(job)).attempt == 1
+
+
+@pytest.mark.parametrize("endpoint", ["moto"], indirect=True)  # to whom every upload is of 2010
+async def test_a_worker_ends_what_killed_writers_left_half_uploaded(
+    chain: Chain, servers: CommonSettings, endpoint: str
+) -> None:
+    prefix = urlsplit(servers.store.object_store).path.strip("/")
+    client = boto3.client(
+        "s3", endpoint_url=endpoint, region_name="us-east-1",
+        aws_access_key_id=KEYS["access_key_id"], aws_secret_access_key=KEYS["secret_access_key"],
+    )  # fmt: skip
+    client.create_multipart_upload(Bucket=BUCKET, Key=f"{prefix}/asr/film.mp4")
+    await chain.work()
+    await eventually(lambda: "Uploads" not in client.list_multipart_uploads(Bucket=BUCKET))
+    client.close()

@@ -13,10 +13,10 @@ import pytest
 from frontrow.ingest.v1 import ingest_job_pb2
 from PIL import Image
 
+from libs.common.fetch_problems import MachineTrouble
 from libs.common.testing import eventually
 from services.ingest.worker.decode import Decoder
 from services.ingest.worker.download import Downloader
-from services.ingest.worker.problems import WorkerTrouble
 from services.ingest.worker.settings import IngestWorkerSettings
 from tests.integration.ingest.chain import Chain
 from tests.integration.ingest.site import Site, image_site, picture
@@ -43,13 +43,13 @@ def limited(which: int, most: int) -> Iterator[None]:
 
 async def test_a_full_disk_is_the_workers_trouble_and_not_the_connections(site: Site) -> None:
     async with Downloader(IngestWorkerSettings(allow_loopback=True)) as downloader:
-        with pytest.raises(WorkerTrouble, match="No space left"):
+        with pytest.raises(MachineTrouble, match="No space left"):
             await downloader.fetch(site.picture("a.jpg"), referer="", target=FULL_DISK)
 
 
 async def test_a_scratch_folder_that_is_gone_is_the_workers_trouble(site: Site, tmp_path: Path) -> None:
     async with Downloader(IngestWorkerSettings(allow_loopback=True)) as downloader:
-        with pytest.raises(WorkerTrouble, match="scratch folder"):
+        with pytest.raises(MachineTrouble, match="scratch folder"):
             await downloader.fetch(site.picture("a.jpg"), referer="", target=tmp_path / "gone" / "1")
 
 
@@ -59,7 +59,7 @@ async def test_a_process_without_descriptors_does_not_blame_the_host(site: Site,
         (tmp_path / "1").touch()
         free = os.open("/dev/null", os.O_RDONLY)
         os.close(free)
-        with limited(resource.RLIMIT_NOFILE, free), pytest.raises(WorkerTrouble):
+        with limited(resource.RLIMIT_NOFILE, free), pytest.raises(MachineTrouble):
             await downloader.fetch(url, referer="", target=tmp_path / "1")
         assert (await downloader.fetch(url, referer="", target=tmp_path / "1")).size > 0
 
@@ -67,7 +67,7 @@ async def test_a_process_without_descriptors_does_not_blame_the_host(site: Site,
 async def test_thumbnails_that_find_no_room_are_the_workers_trouble(decoder: Decoder, tmp_path: Path) -> None:
     (tmp_path / "image").write_bytes(picture(size=(640, 480)))
     (tmp_path / "image.24.webp").symlink_to(FULL_DISK)
-    with pytest.raises(WorkerTrouble, match="No space left"):
+    with pytest.raises(MachineTrouble, match="No space left"):
         await decoder.decode(tmp_path / "image")
     (tmp_path / "image.24.webp").unlink()
     assert (await decoder.decode(tmp_path / "image")).width == 640
