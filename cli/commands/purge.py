@@ -98,12 +98,18 @@ async def _stop_open(to_ingest: grpc.aio.Channel, to_task: grpc.aio.Channel, fou
     found.open_jobs = len(waiting)
     if not found.applied:
         return
-    async with asyncio.timeout(_OPEN_JOB_SECONDS):
-        while waiting:
-            for job in waiting:
-                await _cancel(tasks, job.task_id)
-            await asyncio.sleep(_POLL_SECONDS)
-            waiting = await _open_jobs(stub, found.source)
+    try:
+        async with asyncio.timeout(_OPEN_JOB_SECONDS):
+            while waiting:
+                for job in waiting:
+                    await _cancel(tasks, job.task_id)
+                await asyncio.sleep(_POLL_SECONDS)
+                waiting = await _open_jobs(stub, found.source)
+    except TimeoutError as error:
+        raise click.ClickException(
+            f"{several(len(waiting), 'job')} of {found.source} have not ended within"
+            f" {_OPEN_JOB_SECONDS:.0f} s; nothing was removed. `frontrow why {waiting[0].task_id}` tells why"
+        ) from error
 
 
 async def _cancel(tasks: "task_service_pb2_grpc.TaskServiceAsyncStub", task_id: str) -> None:

@@ -5,7 +5,7 @@ anywhere leaves the row, so a call may be made more than once and the receiver m
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.client import reason_of
+from libs.common.coalesce import Coalescer
 from libs.common.db import Database
 from libs.common.loops import Periodic, backoff_seconds, is_cancelled
 
@@ -133,6 +134,7 @@ class OutboxRelay:
         self._lease_seconds = lease_seconds
         self._longest_backoff_seconds = longest_backoff_seconds
         self._calls: set[asyncio.Task[None]] = set()
+        self._sent = Coalescer[int, None](self._forget)
         self._loop = Periodic("outbox", interval_seconds, self.relay)
 
     def wake(self) -> None:
@@ -151,6 +153,7 @@ class OutboxRelay:
             for call in slow:
                 call.cancel()
             await asyncio.gather(*slow, return_exceptions=True)
+        await self._sent.drained()
 
     async def relay(self) -> None:
         """Begin the calls that are due, up to ``batch`` at once; a slow one holds up its subject alone."""
@@ -217,7 +220,7 @@ class OutboxRelay:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and the row tried again
             await self._postpone(row, error)
         else:
-            await self._forget(row)
+            await self._sent.submit(row.id)
 
     async def _send(self, row: _Row) -> None:
         sender = self._senders.get(row.kind)
@@ -231,9 +234,11 @@ class OutboxRelay:
                 raise Rejected(f"{reason_of(error) or error.code().name}: {error.details()}") from error
             raise
 
-    async def _forget(self, row: _Row) -> None:
+    async def _forget(self, row_ids: Sequence[int]) -> Sequence[None]:
+        """Delete the rows of calls that were made; calls that end together share one transaction."""
         async with self._database.begin() as session:
-            await session.execute(delete(self._table).where(self._table.c.id == row.id))
+            await session.execute(delete(self._table).where(self._table.c.id.in_(row_ids)))
+        return [None] * len(row_ids)
 
     async def _reject(self, row: _Row, reason: str) -> None:
         try:

@@ -89,11 +89,11 @@ class ArticleUnknown(DomainError):
     reason = "ARTICLE_UNKNOWN"
 
 
-class JobJustPurged(DomainError):
-    """The request id was known a moment ago, and its job is gone now: the same call makes a new one."""
+class FirstJobGone(DomainError):
+    """The request id is known, and its job can't be read: purged just now, or the database went away."""
 
     kind = Kind.ABORTED
-    reason = "JOB_JUST_PURGED"
+    reason = "FIRST_JOB_GONE"
 
 
 class JobNotFound(DomainError):

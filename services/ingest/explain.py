@@ -83,15 +83,20 @@ async def _entity(checks: IntakeChecks, gallery: gallery_pb2.Gallery) -> Layer:
         layer.verdict = BLOCKS
         layer.blocker.CopyFrom(found.blocker)
         layer.explanation = (
-            f"{blocker_words(found.blocker).capitalize()} shows {_key_words(gallery)} already: once one"
+            f"{blocker_words(found.blocker).capitalize()} shows {key_words(gallery)} already: once one"
             " article of a key is public, later ones are skipped."
         )
         layer.actions.append(
             "To add this article's images, reopen or delete the approved drafts of that row, which hides it,"
             " run the job again with RetryIngestJobs, and approve all of them."
         )
+    elif key := key_words(gallery):
+        layer.explanation = f"Nothing public shows {key} yet."
     else:
-        layer.explanation = f"Nothing public shows {_key_words(gallery)} yet."
+        layer.explanation = (
+            "It names no whole key (brand and season, or city and year): it is compared with nothing, and the"
+            " editor is asked for what is missing."
+        )
     return layer
 
 
@@ -107,7 +112,12 @@ def blocker_words(blocker: ingest_job_pb2.Blocker) -> str:
     return words
 
 
-def _key_words(gallery: gallery_pb2.Gallery) -> str:
+def key_words(gallery: gallery_pb2.Gallery) -> str:
+    """Return a gallery's key as people say it; empty for one that is not whole (domain.md 3.7)."""
     if gallery.kind == gallery_pb2.GALLERY_KIND_RUNWAY:
-        return " ".join(text for text in (gallery.brand, gallery.season_code, gallery.collection) if text)
-    return f"{gallery.city} {gallery.year}-{gallery.month:02d}"
+        texts = (gallery.brand, gallery.season_code, gallery.collection)
+        return " ".join(filter(None, texts)) if gallery.brand and gallery.season_code else ""
+    if not gallery.city or not gallery.year:
+        return ""
+    month = f"-{gallery.month:02d}" if gallery.month else ""
+    return f"{gallery.city} {gallery.year}{month}"

@@ -8,12 +8,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+import structlog
+
 from libs.common.coalesce import Coalescer
-from libs.common.lane import Lane
+from libs.common.lane import Connection, Lane
 from services.ingest.budget import Slices, Wish
-from services.ingest.errors import ClockSkew, JobJustPurged, NonceReplayed, RateLimited, RequestIdReused
+from services.ingest.errors import ClockSkew, FirstJobGone, NonceReplayed, RateLimited, RequestIdReused
 from services.ingest.keyring import unknown
 from services.ingest.repository_submit import Entry, FirstJob, Limits, Verdict, enter, first_jobs
+
+log = structlog.get_logger(__name__)
 
 # A flush holds so many bytes of galleries, counting what each call costs beside them.
 MOST_BYTES = 8 << 20
@@ -46,12 +50,12 @@ class SubmitDesk:
         """Let a call in; None when it brings no job.
 
         Raises:
-            UnknownKey, RateLimited, ClockSkew, NonceReplayed, RequestIdReused, JobJustPurged: it isn't let
+            UnknownKey, RateLimited, ClockSkew, NonceReplayed, RequestIdReused, FirstJobGone: it isn't let
                 in; nothing of it was stored, but in the last two cases the nonce.
         """
         answer = await self._calls.submit(entry)
         if answer.verdict.name == "known" and answer.first is None:
-            raise JobJustPurged("the first job of this request_id was purged just now: submit again")
+            raise FirstJobGone("the first job of this request_id can't be read just now: submit again")
         refuse(entry, answer.verdict, self._limits, answer.retry_seconds)
         if entry.job is None:
             return None
@@ -79,7 +83,7 @@ class SubmitDesk:
                 for entry, verdict in zip(entries, verdicts, strict=True)
                 if verdict.name == "known" and verdict.spider_id is not None and entry.job is not None
             ]
-            firsts = iter(await first_jobs(connection, known)) if known else iter(())
+            firsts = iter(await _firsts(connection, known))
         delays = _delays(entries, verdicts, self._limits.per_second)
         return [
             _Answer(verdict, next(firsts) if verdict.name == "known" else None, delay)
@@ -95,6 +99,15 @@ class SubmitDesk:
         for wish in wishes:
             key_id = wish.key_id
             self._slices.settle(wish, granted=granted[key_id], calls=calls[key_id], now=now)
+
+
+async def _firsts(connection: Connection, known: Sequence[tuple[UUID, str]]) -> list[FirstJob | None]:
+    """Read the first jobs of known request ids. The flush is committed: no other call fails for it."""
+    try:
+        return await first_jobs(connection, known) if known else []
+    except Exception as error:  # noqa: BLE001 - whatever it is, these callers are told to try again
+        log.warning("ingest.first_jobs_unread", calls=len(known), error=repr(error)[:500])
+        return [None] * len(known)
 
 
 def _weight(entry: Entry) -> int:

@@ -138,3 +138,29 @@ def test_an_answer_without_details_or_with_broken_ones_still_says_the_code(serve
         with pytest.raises(Refused) as refused:
             submitted.result()
         assert (refused.value.code, refused.value.reason) == (grpc.StatusCode.PERMISSION_DENIED, "")
+
+
+def test_a_token_goes_with_questions_and_never_over_a_network_in_the_open() -> None:
+    channel = grpc_testing.channel([SERVICE], grpc_testing.strict_real_time())
+    client = SpiderClient("unused", key_id="fk_1", secret="s", token="t0k", channel=channel)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(client.get_job, "j1")
+        metadata, _, call = channel.take_unary_unary(SERVICE.methods_by_name["GetIngestJob"])
+        call.send_initial_metadata(())
+        response = ingest_service_pb2.GetIngestJobResponse()
+        response.job.job_id = "j1"
+        call.terminate(response, (), grpc.StatusCode.OK, "")
+        assert asked.result().job_id == "j1"
+    assert ("authorization", "Bearer t0k") in [tuple(each) for each in metadata]
+    with pytest.raises(ValueError, match="TLS"):
+        SpiderClient("ingest.example:7101", key_id="fk_1", secret="s", token="t0k", plaintext=True)
+
+
+def test_fields_at_fault_are_told_one_by_one(server: Server) -> None:
+    submitted = server.submit()
+    bad = error_details_pb2.BadRequest()
+    bad.field_violations.add(field="gallery.images[3].url", description="must name a host")
+    server.answer(grpc.StatusCode.INVALID_ARGUMENT, details=status(bad))
+    with pytest.raises(Refused) as refused:
+        submitted.result()
+    assert refused.value.violations == (("gallery.images[3].url", "must name a host"),)

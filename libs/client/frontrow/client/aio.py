@@ -38,7 +38,7 @@ class AsyncSpiderClient(Spider[grpc.aio.Channel]):
     async def get_job(self, job_id: str) -> ingest_job_pb2.IngestJob:
         """Return a job with each image's outcome. Raises Refused."""
         request = ingest_service_pb2.GetIngestJobRequest(job_id=job_id)
-        call: Any = self._stub.GetIngestJob(request, timeout=self._deadline_seconds)
+        call: Any = self._stub.GetIngestJob(request, metadata=self._asking, timeout=self._deadline_seconds)
         try:
             job: ingest_job_pb2.IngestJob = (await call).job
         except grpc.aio.AioRpcError as error:

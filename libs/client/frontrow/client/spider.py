@@ -10,7 +10,7 @@ from frontrow.client.refusal import read
 from frontrow.client.retry import DEADLINE_SECONDS, Patience, Submission, fresh_request_id
 from frontrow.client.signing import METHOD, sign
 from frontrow.ingest.v1 import gallery_pb2, ingest_service_pb2, ingest_service_pb2_grpc
-from frontrow.worker.dial import Dial
+from frontrow.worker.dial import Dial, is_loopback
 
 Channel = TypeVar("Channel", grpc.Channel, grpc.aio.Channel)
 
@@ -60,15 +60,20 @@ class Spider(ABC, Generic[Channel]):
         deadline_seconds: float = DEADLINE_SECONDS,
         credentials: grpc.ChannelCredentials | None = None,
         plaintext: bool = False,
+        token: str = "",
         channel: Channel | None = None,
     ) -> None:
         """Connect to `target` (host:port) at the first call.
 
         Beyond this machine give TLS `credentials`, or `plaintext` on purpose. `deadline_seconds` bounds one
-        submission with all its attempts. A `channel` that is open already is used instead of `target`, and
-        closed with the client.
+        submission with all its attempts. Asking about jobs takes a `token` there; submissions carry a
+        signature instead. A `channel` that is open already is used instead of `target`, and closed with the
+        client. Raises ValueError for a token in plaintext beyond this machine: others could read it.
         """
         dial = target if isinstance(target, Dial) else Dial(target, credentials, plaintext)
+        if token and dial.plaintext and not is_loopback(dial.address):
+            raise ValueError("a token goes over TLS or on this machine alone: others could read it here")
+        self._asking = (("authorization", f"Bearer {token}"),) if token else ()
         self._channel: Channel = self._open(dial) if channel is None else channel
         self._key = (key_id, secret)
         self._deadline_seconds = deadline_seconds

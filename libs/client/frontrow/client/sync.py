@@ -40,7 +40,9 @@ class SpiderClient(Spider[grpc.Channel]):
         request = ingest_service_pb2.GetIngestJobRequest(job_id=job_id)
         ask: Any = self._stub.GetIngestJob
         try:
-            job: ingest_job_pb2.IngestJob = ask(request, timeout=self._deadline_seconds).job
+            job: ingest_job_pb2.IngestJob = ask(
+                request, metadata=self._asking, timeout=self._deadline_seconds
+            ).job
         except grpc.RpcError as error:
             raise read(error) from error
         return job
