@@ -61,6 +61,14 @@ def _trend(each_second: Sequence[int]) -> float:
     return statistics.fmean(each_second[-fifth:]) / max(1.0, statistics.fmean(each_second[:fifth]))
 
 
+async def _clear(connection: asyncpg.Connection[asyncpg.Record], supply: asyncio.Task[None]) -> None:
+    """End the supply and remove what is left: the next measurement starts with a stock of its own."""
+    supply.cancel()
+    await asyncio.gather(supply, return_exceptions=True)
+    await connection.execute("DELETE FROM task.tasks WHERE type = $1 AND status = 'pending'", TYPE)
+    await connection.close()
+
+
 async def _client(arguments: child.Arguments) -> dict[str, Any]:
     connection = await asyncpg.connect(arguments["database_url"])
     highest = await connection.fetchval("SELECT count(*) FROM task.tasks")
@@ -68,8 +76,7 @@ async def _client(arguments: child.Arguments) -> dict[str, Any]:
     stock = reserve = arguments["reserve"]
     await rows.pending(TYPE, reserve)
     await connection.execute("ANALYZE task.tasks")
-    each_second = [0] * int(arguments["seconds"])
-    low = asyncio.Event()
+    each_second, low = [0] * int(arguments["seconds"]), asyncio.Event()
 
     async def refill() -> None:
         nonlocal stock
@@ -97,13 +104,9 @@ async def _client(arguments: child.Arguments) -> dict[str, Any]:
         with child.meter(arguments) as measured:
             began = time.monotonic()
             await asyncio.gather(*(caller(wire, number, began) for number in range(CALLERS)))
-        supply.cancel()
-        await asyncio.gather(supply, return_exceptions=True)
-    # The next measurement starts with a stock of its own.
-    await connection.execute("DELETE FROM task.tasks WHERE type = $1 AND status = 'pending'", TYPE)
-    await connection.close()
-    rate = sum(each_second) / len(each_second)
-    return {"rate": round(rate, 1), "each_second": each_second, "busy_before": busy, **measured.facts()}
+    await _clear(connection, supply)
+    rate = round(sum(each_second) / len(each_second), 1)
+    return {"rate": rate, "each_second": each_second, "busy_before": busy, **measured.facts()}
 
 
 if __name__ == "__main__":

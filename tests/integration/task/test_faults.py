@@ -103,14 +103,8 @@ async def _again(call: Callable[[], Awaitable[T]]) -> T:
 async def test_connections_that_are_cut_again_and_again_lose_and_double_nothing(
     serve: Serve, database_url: str
 ) -> None:
-    servers = [
-        Tasks(
-            await serve_task(
-                serve, database_url, lease_seconds=3, sweep_interval_seconds=0.3, poll_seconds=0.5
-            )
-        )
-        for _ in range(2)
-    ]
+    settings = {"lease_seconds": 3, "sweep_interval_seconds": 0.3, "poll_seconds": 0.5}
+    servers = [Tasks(await serve_task(serve, database_url, **settings)) for _ in range(2)]
     kind = new_type()
     made = [(await servers[0].create(kind)).id for _ in range(100)]
     effects: Counter[tuple[str, int]] = Counter()

@@ -98,28 +98,13 @@ async def test_a_limit_is_never_exceeded_in_random_races_over_three_servers(
         for _ in range(25):
             server = chance.choice(servers)
             if held and chance.random() < 0.5:
-                run = held.pop()
-                end = chance.choice([completed(run), failed(run), released(run), failed(run, retryable=True)])
-                await server.finish(end)
+                await server.finish(chance.choice(_ends_of(held.pop())))
                 done += 1
-                continue
-            claimed = (await server.claim(kind, chance.randint(1, 4), worker=f"w{number}")).tasks
-            held.extend(claimed)
+            else:
+                held.extend((await server.claim(kind, chance.randint(1, 4), worker=f"w{number}")).tasks)
 
-    async def look() -> list[int]:
-        seen = []
-        while not over.is_set():
-            seen.append(await _processing(database, kind))
-        return seen
-
-    for index in range(4):
-        await tasks.stub.BatchCreateTasks(
-            pb.BatchCreateTasksRequest(
-                requests=[pb.CreateTaskRequest(type=kind, request_id=f"{kind}{index}{n}") for n in range(100)]
-            ),
-            timeout=20,
-        )
-    looking = asyncio.ensure_future(look())
+    await _create_many(tasks, kind)
+    looking = asyncio.ensure_future(_look_until(over, database, kind))
     await asyncio.gather(*(race(number) for number in range(12)))
     over.set()
     seen = await looking
@@ -133,6 +118,25 @@ async def test_a_limit_is_never_exceeded_in_random_races_over_three_servers(
     assert len((await tasks.claim(kind, 50)).tasks) == limit
     for server in servers[1:]:
         await server.close()
+
+
+def _ends_of(run: Any) -> list[Any]:
+    return [completed(run), failed(run), released(run), failed(run, retryable=True)]
+
+
+async def _create_many(tasks: Tasks, kind: str) -> None:
+    """Create 400 tasks of a type."""
+    for index in range(4):
+        new = [pb.CreateTaskRequest(type=kind, request_id=f"{kind}{index}{n}") for n in range(100)]
+        await tasks.stub.BatchCreateTasks(pb.BatchCreateTasksRequest(requests=new), timeout=20)
+
+
+async def _look_until(over: asyncio.Event, database: Database, kind: str) -> list[int]:
+    """Return how many ran at each look."""
+    seen = []
+    while not over.is_set():
+        seen.append(await _processing(database, kind))
+    return seen
 
 
 async def _processing(database: Database, kind: str) -> int:

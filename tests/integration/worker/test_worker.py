@@ -70,33 +70,34 @@ async def _moment() -> None:
     await asyncio.to_thread(time.sleep, 0.01)
 
 
+async def _end_as_told(run: Run) -> Outcome:
+    """End in the way that the task's payload names."""
+    way = run.payload["way"]
+    if way == "returns failed":
+        return Failed("by value")
+    if way == "raises":
+        raise TaskFailed("by exception")
+    if way == "breaks":
+        raise RuntimeError("a defect")
+    if way == "returns nothing":
+        return None  # type: ignore[return-value]  # what an untyped handler may do
+    if way == "releases":
+        return Released(run_after_seconds=600)
+    if way == "not json":
+        return Completed({"when": object()})
+    if way == "too large":
+        return Completed({"text": "x" * 20_000})
+    if way == "nul":
+        return Completed({"text": "\0"})
+    raise TaskFailed("later", retryable=True)
+
+
 async def test_each_way_a_handler_ends_has_its_outcome(address: str, tasks: Tasks) -> None:
     kind = new_type()
-
-    async def handle(run: Run) -> Outcome:
-        way = run.payload["way"]
-        if way == "returns failed":
-            return Failed("by value")
-        if way == "raises":
-            raise TaskFailed("by exception")
-        if way == "breaks":
-            raise RuntimeError("a defect")
-        if way == "returns nothing":
-            return None  # type: ignore[return-value]  # what an untyped handler may do
-        if way == "releases":
-            return Released(run_after_seconds=600)
-        if way == "not json":
-            return Completed({"when": object()})
-        if way == "too large":
-            return Completed({"text": "x" * 20_000})
-        if way == "nul":
-            return Completed({"text": "\0"})
-        raise TaskFailed("later", retryable=True)
-
     ways = ["returns failed", "raises", "breaks", "releases", "not json", "too large", "nul", "retryable"]
     ways.append("returns nothing")
     made = {way: (await tasks.create(kind, payload={"way": way}, max_attempts=2)).id for way in ways}
-    async with working(address, kind, handle, concurrency=9):
+    async with working(address, kind, _end_as_told, concurrency=9):
         for way in ("returns failed", "raises", "not json", "too large", "nul"):
             await reaches(tasks, made[way], "FAILED")
         for way in ("breaks", "retryable", "returns nothing"):

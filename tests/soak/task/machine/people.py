@@ -45,7 +45,7 @@ class PeopleRules(Core):
         named=st.sampled_from(["task_id", "request_id", None]),
     )  # fmt: skip
     def create(
-        self, server: int, kind: str, priority: int, attempts: int, pause: int, named: str | None
+        self, *, server: int, kind: str, priority: int, attempts: int, pause: int, named: str | None
     ) -> None:
         request = self._request(kind, priority, attempts, pause)
         if named is not None:

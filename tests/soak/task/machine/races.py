@@ -137,11 +137,14 @@ class RaceRules(Core):
         patience_ms=st.sampled_from([0, 1, 2, 4, 8]),
     )  # fmt: skip
     def claimer_goes_away(
-        self, worker: int, server: int, kind: str, wait: float, made: bool, patience_ms: int
+        self, *, worker: int, server: int, kind: str, wait: float, made: bool, patience_ms: int
     ) -> None:
         """Cancel a claim in mid-air: the task is untouched, given back, or its worker's without knowing."""
         new = [self.new_id()] if made else []
-        heard = self.run(self._claim_and_leave(self.workers[worker], server, kind, wait, new, patience_ms))
+        claiming = self._claim_and_leave(
+            self.workers[worker], server, kind, wait=wait, new=new, patience_ms=patience_ms
+        )
+        heard = self.run(claiming)
         self.model.create((task_id, kind, 2, 0, 0) for task_id in new)
         for row in self.run(self.rig.look()).tasks:
             task = self.model.tasks[row["id"]]
@@ -157,7 +160,7 @@ class RaceRules(Core):
                 self.model.give_back(task)
 
     async def _claim_and_leave(
-        self, worker: str, server: int, kind: str, wait: float, new: Sequence[UUID], patience_ms: int
+        self, worker: str, server: int, kind: str, *, wait: float, new: Sequence[UUID], patience_ms: int
     ) -> set[str]:
         """Claim, create tasks meanwhile at the other server, leave; return what the answer named, if any."""
         claim = pb.ClaimTasksRequest(worker_id=worker, types=[kind], max_tasks=2, wait=lasting(wait))

@@ -36,7 +36,7 @@ class WorkerRules(Core):
         finish=st.lists(st.tuples(picks, ends), max_size=2),
     )  # fmt: skip
     def claim(
-        self, worker: int, server: int, types: tuple[str, ...], count: int, lost: bool,
+        self, *, worker: int, server: int, types: tuple[str, ...], count: int, lost: bool,
         fresh: bool, finish: list[tuple[int, End]],
     ) -> None:  # fmt: skip
         named = [(self._mostly_held(worker, pick), said_only(end)) for pick, end in finish]
