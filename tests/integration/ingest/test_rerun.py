@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from libs.common.client import connect, error_info
 from libs.common.interceptors.context import acting_as
+from services.ingest import servicer_rerun
 from tests.integration.ingest.chain import Chain
 from tests.integration.ingest.site import picture
 
@@ -82,6 +83,31 @@ async def test_many_at_once_by_reason_after_a_brand_was_added(chain: Chain, arti
     assert (len(rest.retried_job_ids), rest.next_page_token) == (1, "")
     for job in jobs:
         assert (await chain.ended(job.job_id)).done_reason == CREATED
+
+
+async def test_a_call_that_runs_out_of_time_names_where_to_go_on(
+    chain: Chain, article: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await chain.work()
+    url = chain.site.picture("1.jpg", 36)
+    made = [await chain.submit(url, url=f"{article}/{n}", brand="Nobody", source="slow") for n in range(9)]
+    for job_id in made:
+        await chain.ended(job_id)
+    monkeypatch.setattr(servicer_rerun, "PAGE_SECONDS", -1.0)
+    by_id, token = list[str](), ""
+    for expected in (8, 1):
+        answer = await chain.ingest.stub.RetryIngestJobs(Retry(job_ids=made, page_token=token))
+        assert len(answer.retried_job_ids) == expected
+        by_id += answer.retried_job_ids
+        token = answer.next_page_token
+    assert (by_id, token) == (made, "")
+    for job_id in made:
+        await chain.ended(job_id)
+    wanted = Filter(failure_reasons=["UNKNOWN_BRAND"], source="slow")
+    first = await chain.ingest.stub.RetryIngestJobs(Retry(filter=wanted))
+    rest = await chain.ingest.stub.RetryIngestJobs(Retry(filter=wanted, page_token=first.next_page_token))
+    assert [*first.retried_job_ids, *rest.retried_job_ids] == list(reversed(made))
+    assert rest.next_page_token == ""
 
 
 async def test_a_duplicate_runs_again_only_when_its_blocker_is_gone(chain: Chain, article: str) -> None:
