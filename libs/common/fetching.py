@@ -148,9 +148,11 @@ def parsed(text: str) -> URL:
     """
     plain = text.isascii() and not any(c in ' "<>\\^`{|}' for c in text)
     try:
-        return URL(text, encoded=plain)
+        address = URL(text, encoded=plain)
+        address.host  # noqa: B018  (it is decoded when it is read: a name that is none is malformed, too)
     except ValueError as error:
         raise FetchProblem("BAD_URL", "the address is malformed") from error
+    return address
 
 
 def retry_after_seconds(value: str | None, now: datetime | None = None) -> float | None:
