@@ -19,9 +19,11 @@ from libs.common.objects import ObjectMissing, ObjectStore
 from services.review import errors, repository_cleanup
 from services.review.models_audit import audit_log
 
-WINDOW_ROWS = 2000
+WINDOW_ROWS = 1000
 DELETE_BATCH = 100
 DELETERS = 8
+# Each row that goes is looked for in every table that may refer to it; few at a time keep the locks short.
+REMOVE_ROWS = 10
 # How long rows are one clean-up's own; it begins no delete in the second half of that.
 CLAIM_LEASE = timedelta(minutes=10)
 SHOWN_KEYS = 100
@@ -140,20 +142,26 @@ class MediaCare:
         return None
 
     async def _step(self, after: int, result: CleanUpResult, *, apply: bool) -> int | None:
-        """Condemn and mark one window in a short transaction; return its last id, None at the end."""
+        """Look at one window and, with `apply`, condemn and mark; return its last id, None at the end.
+
+        No lock outlives the few statements that need it.
+        """
         grace = self._limits.grace
-        async with self._database.begin() as session:
+        async with self._database.statements() as session:
             window = await repository_cleanup.next_window(session, after, WINDOW_ROWS)
-            if window is None:
-                return None
-            if apply:
-                await repository_cleanup.condemn(session, window, grace)
-                result.marked_count += await repository_cleanup.mark(session, window, grace)
-            else:
+        if window is None:
+            return None
+        if not apply:
+            async with self._database.statements() as session:
                 counts = await repository_cleanup.count(session, window, grace)
-                result.marked_count += counts.to_mark
-                result.deleted_count += counts.to_delete
-                result.deleted_bytes += counts.bytes_to_delete
+            result.marked_count += counts.to_mark
+            result.deleted_count += counts.to_delete
+            result.deleted_bytes += counts.bytes_to_delete
+            return window.last
+        async with self._database.begin() as session:
+            await repository_cleanup.condemn(session, window, grace)
+        async with self._database.statements() as session:
+            result.marked_count += await repository_cleanup.mark(session, window, grace)
         return window.last
 
     async def _delete_objects(self, result: CleanUpResult, until: float) -> Progress | None:
@@ -164,8 +172,10 @@ class MediaCare:
             if not batch:
                 return None
             gone = await self._delete_batch(batch)
-            async with self._database.begin() as session:
-                await repository_cleanup.remove(session, [row.id for row in gone])
+            for first in range(0, len(gone), REMOVE_ROWS):
+                async with self._database.begin() as session:
+                    ids = [row.id for row in gone[first : first + REMOVE_ROWS]]
+                    await repository_cleanup.remove(session, ids)
             result.deleted_count += len(gone)
             result.deleted_bytes += sum(row.size_bytes for row in gone)
             result.deleted_keys += [row.key for row in gone][: SHOWN_KEYS - len(result.deleted_keys)]

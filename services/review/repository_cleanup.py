@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Select,
     Update,
     and_,
     cast,
@@ -27,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, BIGINT
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from services.review.models import RUNWAY, STREET
 from services.review.models_media import media
@@ -135,14 +137,14 @@ async def count(session: AsyncSession, window: Window, grace: timedelta) -> Coun
 
 
 async def mark(session: AsyncSession, window: Window, grace: timedelta) -> int:
-    """Mark a window's idle originals; return how many are new. Those that are referred to lose their mark."""
-    again = await _take(session, _within(window), media.c.marked_at.is_not(None), _referenced(window))
-    if again:
-        await session.execute(_of(again).values(marked_at=None))
-    idle = await _take(session, _within(window), media.c.marked_at.is_(None), _idle_original(grace, window))
-    if idle:
-        await session.execute(_of(idle).values(marked_at=func.now()))
-    return len(idle)
+    """Mark a window's idle originals; return how many are new. Those that are referred to lose their mark.
+
+    Two statements, each of which may be a transaction of its own.
+    """
+    again = (_within(window), media.c.marked_at.is_not(None), _referenced(window))
+    await session.execute(_change(again, marked_at=None))
+    idle = (_within(window), media.c.marked_at.is_(None), _idle_original(grace, window))
+    return len((await session.execute(_change(idle, marked_at=func.now()))).all())
 
 
 async def condemn(session: AsyncSession, window: Window, grace: timedelta) -> int:
@@ -162,15 +164,24 @@ async def condemn(session: AsyncSession, window: Window, grace: timedelta) -> in
     return len(ids) - len(held)
 
 
-async def _take(session: AsyncSession, *conditions: ColumnElement[bool]) -> list[int]:
-    """Lock the rows that meet the conditions and return their ids.
+def _taken(*conditions: ColumnElement[bool]) -> Select[Any]:
+    """Return the query that locks the rows that meet the conditions and gives their ids.
 
     Rows that somebody else holds are skipped: they are about to be touched. A row that changed since the
     statement began is looked at anew, so that one taken by a draft a moment ago no longer matches.
     """
     query = select(media.c.id).where(*conditions).order_by(media.c.id)
-    query = query.with_for_update(of=media, skip_locked=True)
-    return list(await session.scalars(query))
+    return query.with_for_update(of=media, skip_locked=True)
+
+
+async def _take(session: AsyncSession, *conditions: ColumnElement[bool]) -> list[int]:
+    return list(await session.scalars(_taken(*conditions)))
+
+
+def _change(conditions: Sequence[ColumnElement[bool]], **values: object) -> ReturningUpdate[Any]:
+    """Return the statement that takes rows and changes them at once."""
+    taken = _taken(*conditions).cte("taken")
+    return update(media).where(media.c.id == taken.c.id).values(**values).returning(media.c.id)
 
 
 def _of(ids: Sequence[int]) -> Update:

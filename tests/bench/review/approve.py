@@ -63,7 +63,7 @@ async def hot(bed: Bed) -> list[Figure]:
 
 async def many(bed: Bed) -> list[Figure]:
     """Let 16 callers approve, each at keys of its own."""
-    turns = bed.amount(50, 20)
+    turns = bed.amount(40, 20)
     url, waiting = await _fill(bed, keys=(WARM_TURNS + 2 * turns) * EDITORS, waiting=1)
     drafts = [ids[0] for ids in waiting]
     warm, measured = drafts[: WARM_TURNS * EDITORS], drafts[WARM_TURNS * EDITORS : -turns * EDITORS]

@@ -10,7 +10,7 @@ CITY = "copenhagen"
 # Keys are the months of this city from this year on.
 FIRST_YEAR = 1000
 
-MEDIA = """
+_MEDIA = """
 INSERT INTO review.media (id, key, sha256, size_bytes, content_type, width, height, state)
 SELECT n, 'media/' || lpad(to_hex(n & 255), 2, '0') || '/' || lpad(to_hex(n), 40, '0') || '.jpg',
     lpad(to_hex(n), 64, '0'), 250000, 'image/jpeg', 1600, 2400, 'live'
@@ -26,6 +26,7 @@ SELECT id, 'job-' || id, 'vogue', 'https://www.vogue.com/slideshow/street-style-
     CASE WHEN s < $5 THEN 'Anna' ELSE '' END, 'Copenhagen', $1, $6 + k / 12, k % 12 + 1
 FROM generate_series($2::int8, $3::int8) k, generate_series(0, $4::int8 - 1) s,
     LATERAL (SELECT k * $4 + s + 1 AS id) o
+ORDER BY id
 """
 
 _IMAGES = """
@@ -33,6 +34,7 @@ INSERT INTO review.street_snap_draft_images (draft_id, position, media_id, capti
 SELECT id, p, (id - 1) * $3 + p + 1, 'Look ' || p,
     'https://assets.vogue.com/photos/' || id || '/' || p || '.jpg'
 FROM generate_series($1::int8, $2::int8) id, generate_series(0, $3::int8 - 1) p
+ORDER BY id, p -- together, as they came in
 """
 
 _OFFICIALS = """
@@ -47,6 +49,7 @@ INSERT INTO review.street_snap_images (official_id, position, media_id, caption,
 SELECT k + 1, (i.draft_id - k * $3 - 1) * $4 + i.position, i.media_id, i.caption, i.draft_id
 FROM generate_series($1::int8, $2::int8) k
 JOIN review.street_snap_draft_images i ON i.draft_id BETWEEN k * $3 + 1 AND k * $3 + $5
+ORDER BY i.draft_id, i.position
 """
 
 _SEQUENCES = """
@@ -68,7 +71,7 @@ async def fill(connection: asyncpg.Connection[asyncpg.Record], *, keys: int, wai
     drafts, last_key = SIBLINGS + waiting, keys - 1
     await connection.execute("SET session_replication_role = replica")  # the rows are right; check nothing
     city = await city_of(connection)
-    await connection.execute(MEDIA, 1, keys * drafts * IMAGES)
+    await connection.execute(_MEDIA, 1, keys * drafts * IMAGES)
     await connection.execute(_DRAFTS, city, 0, last_key, drafts, SIBLINGS, FIRST_YEAR)
     await connection.execute(_IMAGES, 1, keys * drafts, IMAGES)
     await connection.execute(_OFFICIALS, city, 0, last_key, FIRST_YEAR, drafts, IMAGES, SIBLINGS)

@@ -38,7 +38,8 @@ SELECT greatest(0, CAST(:at_ms AS float8) * 1000 - extract(epoch FROM clock_time
 SELECT clock_timestamp() AS began \\gset
 """
 _NOTE = """
-INSERT INTO spans VALUES (CAST(:turn AS int), extract(epoch FROM clock_timestamp() - CAST(:began AS timestamptz)));
+INSERT INTO spans
+SELECT CAST(:turn AS int), extract(epoch FROM clock_timestamp() - CAST(:began AS timestamptz));
 """
 
 
