@@ -1,0 +1,134 @@
+"""Lists walk indexes, whatever is asked for: no plan reads a large table from one end to the other."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import asyncpg
+import pytest
+from sqlalchemy import event
+
+from libs.common.db import Database
+from services.review import repository_list
+from services.review.models import RUNWAY, STREET, GalleryTables
+from services.review.repository_list import DraftFilter
+from services.review.states import Status
+
+ROWS = 10_000
+LARGE = re.compile("media|media_bands|.*_images|.*_drafts")
+
+_FILL = """
+SET session_replication_role = replica;
+INSERT INTO review.media (key, sha256, size_bytes, content_type, width, height, state, dhash, touched_at)
+SELECT 'plan/' || n, '', 1, 'image/jpeg', 1, 1, 'live', n * 7919, now() - interval '1 day'
+FROM generate_series(1, {rows}) n;
+INSERT INTO review.media_bands (band, value, media_id, dhash)
+SELECT band, (dhash >> (48 - 16 * band)) & 65535, id, dhash FROM review.media, generate_series(0, 3) band;
+INSERT INTO review.street_snap_drafts (source, status, is_deleted, city_id, year, month)
+SELECT 'vogue', CASE n % 3 WHEN 0 THEN 'approved' WHEN 1 THEN 'rejected' ELSE 'pending' END, n % 50 = 0,
+    (SELECT min(id) FROM review.cities) + n % 40, 2007 + n / 500, 1 + n % 12
+FROM generate_series(1, {rows}) n;
+INSERT INTO review.brand_runway_drafts (source, status, is_deleted, brand_id, season_code)
+SELECT 'vogue', CASE n % 3 WHEN 0 THEN 'approved' WHEN 1 THEN 'rejected' ELSE 'pending' END, n % 50 = 0,
+    (SELECT min(id) FROM review.brands) + n % 40, 'FW26'
+FROM generate_series(1, {rows}) n;
+INSERT INTO review.street_snap_draft_images (draft_id, position, media_id)
+SELECT n, p, 1 + (n + 7 * p) % {rows} FROM generate_series(1, {rows}) n, generate_series(0, 1) p;
+INSERT INTO review.brand_runway_draft_images (draft_id, position, media_id)
+SELECT draft_id, position, media_id FROM review.street_snap_draft_images;
+INSERT INTO review.street_snap_images (official_id, position, media_id, draft_id)
+SELECT draft_id, position, media_id, draft_id FROM review.street_snap_draft_images;
+INSERT INTO review.brand_runway_images (official_id, position, media_id, draft_id)
+SELECT draft_id, position, media_id, draft_id FROM review.street_snap_draft_images;
+SET session_replication_role = origin;
+ANALYZE
+"""
+
+
+@pytest.fixture(scope="module")
+async def planner(database_url: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
+    """Give a connection to a filled database that plans without looking at the values."""
+    connection = await asyncpg.connect(database_url, statement_cache_size=0)
+    await connection.execute(_FILL.format(rows=ROWS))
+    await connection.execute("SET plan_cache_mode = force_generic_plan")
+    yield connection
+    await connection.close()
+
+
+def filters(tables: GalleryTables) -> Iterator[DraftFilter]:
+    """Give each filter alone, each status with each other one, and each pair."""
+    plain: list[dict[str, Any]] = [{"source": "vogue"}, {"source": "elle"}, {"show_deleted": True}]
+    if tables is RUNWAY:
+        plain += [{"brand": "Chanel"}, {"season": "FW26"}]
+    else:
+        plain += [{"city": "Copenhagen"}, {"year": 2019}, {"month": 2}]
+    statuses: list[dict[str, Any]] = [{}, *({"statuses": (status,)} for status in Status)]
+    for status, one in itertools.product(statuses, [{}, *plain]):
+        yield DraftFilter(**status, **one)
+    for one, other in itertools.combinations(plain, 2):
+        yield DraftFilter(**{**one, **other})
+
+
+async def plan_of(connection: asyncpg.Connection[asyncpg.Record], statement: str, values: Any) -> str:
+    """Return the generic plan of a statement as the driver was given it, as JSON."""
+    await connection.execute("DEALLOCATE ALL")
+    await connection.execute(f"PREPARE asked AS {statement}")
+    given = ", ".join(literal(value) for value in values)
+    explain = f"EXPLAIN (FORMAT JSON) EXECUTE asked{f' ({given})' if given else ''}"
+    return str(await connection.fetchval(explain))
+
+
+def literal(value: Any) -> str:
+    """Return a value as it is written in SQL."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool | int):
+        return str(value)
+    if isinstance(value, list):
+        return f"ARRAY[{', '.join(map(literal, value))}]"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def scanned(plan: str) -> list[str]:
+    """Return the large tables that a plan reads from one end to the other."""
+    found, pending = [], [json.loads(plan)[0]["Plan"]]
+    while pending:
+        node = pending.pop()
+        pending += node.get("Plans", [])
+        if node["Node Type"] == "Seq Scan" and LARGE.fullmatch(node["Relation Name"]):
+            found.append(node["Relation Name"])
+    return found
+
+
+class Asked:
+    """Notes the statements that the driver is given."""
+
+    def __init__(self, database: Database) -> None:
+        self._engine = database.engine.sync_engine
+        self.statements: list[tuple[str, Any]] = []
+
+    def __enter__(self) -> Asked:
+        event.listen(self._engine, "before_cursor_execute", self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        event.remove(self._engine, "before_cursor_execute", self._note)
+
+    def _note(self, _c: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any) -> None:
+        self.statements.append((statement, parameters))
+
+
+@pytest.mark.parametrize("tables", [RUNWAY, STREET], ids=lambda tables: tables.kind)
+async def test_no_page_of_drafts_is_found_by_a_scan(
+    planner: asyncpg.Connection[asyncpg.Record], database: Database, tables: GalleryTables
+) -> None:
+    for wanted in filters(tables):
+        with Asked(database) as asked:
+            async with database.begin() as session:
+                await repository_list.list_drafts(session, tables, wanted, before_id=7_500, limit=51)
+        for statement, values in asked.statements:
+            assert not scanned(await plan_of(planner, statement, values)), wanted
