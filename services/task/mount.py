@@ -9,7 +9,7 @@ from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 
 from libs.common.db import Database
 from libs.common.lane import Lane
-from libs.common.loops import Loop, Periodic
+from libs.common.loops import Loop
 from libs.common.mounted import Mounted, Stopping
 from libs.common.settings import CommonSettings
 from services.task.beats import BeatDesk
@@ -20,6 +20,7 @@ from services.task.limits import TypeLimits
 from services.task.loops.counters import Counters
 from services.task.loops.due import DueTasks
 from services.task.loops.policies import PolicyWatch
+from services.task.loops.poll import Poll
 from services.task.loops.retention import Retention
 from services.task.loops.sweep import Sweep
 from services.task.loops.workers import WorkerRegistry
@@ -93,6 +94,7 @@ class _Context:
     def _begin_upkeep(self) -> None:
         settings, lane = self.settings, self.lanes["upkeep"]
         self.counters = Counters(lane)
+        self.poll = Poll(self.work, interval_seconds=settings.poll_seconds)
         self.workers = WorkerRegistry(lane)
         self.policies = PolicyWatch(self.database, self.limits, self._policies_read)
         self.due = DueTasks(
@@ -111,8 +113,14 @@ class _Context:
             self.due,
             self.counters,
             self.workers,
-            Periodic("task:poll", settings.poll_seconds, self._probe),
-            Sweep(lane, self.limits, self.signals.ended, interval_seconds=settings.sweep_interval_seconds),
+            self.poll,
+            Sweep(
+                lane,
+                self.limits,
+                self.signals.ended,
+                interval_seconds=settings.sweep_interval_seconds,
+                poll=self.poll,
+            ),
             Retention(
                 lane,
                 keep_days=settings.keep_finished_days,
@@ -152,9 +160,6 @@ class _Context:
         for lane in self.lanes.values():
             await lane.close()
         await self.database.close()
-
-    async def _probe(self) -> None:
-        self.work.probe()
 
     def _woken(self, task_type: str | None, count: int) -> None:
         """Hear from another server of tasks that may be claimed; None: of any type."""

@@ -8,7 +8,7 @@ it the planner may walk the whole index of running rows (domain.md 1.3).
 
 from __future__ import annotations
 
-from services.task.models import DELAYED
+from services.task.models import DELAYED, FRESH, RETURNED
 
 LIVE = "t.id = g.id AND t.version = g.version AND t.claimed_by IS NOT NULL AND t.completed_at IS NULL"
 
@@ -81,6 +81,13 @@ WITH due AS MATERIALIZED (
     ORDER BY due_at LIMIT $1::int8 FOR UPDATE SKIP LOCKED
 )
 UPDATE task.tasks t SET due_at = NULL FROM due d WHERE t.id = d.id RETURNING t.type
+"""
+
+# $1 types: whether anything of theirs may be claimed.
+HAS_WORK = f"""
+SELECT EXISTS (SELECT FROM unnest($1::text[]) AS w(type)
+    WHERE EXISTS (SELECT FROM task.tasks t WHERE t.type = w.type AND {FRESH})
+        OR EXISTS (SELECT FROM task.tasks t WHERE t.type = w.type AND {RETURNED}))
 """
 
 NEXT_DUE = f"SELECT min(due_at) - now() AS pause FROM task.tasks WHERE {DELAYED}"

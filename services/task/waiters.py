@@ -62,6 +62,10 @@ class WaitRoom:
     def __len__(self) -> int:
         return sum(len(group.waiters) for group in self._groups.values())
 
+    def types(self) -> list[str]:
+        """Return the types somebody waits for."""
+        return list(self._by_type)
+
     def all(self) -> list[Waiter]:
         """Return everybody who waits."""
         return [waiter for group in self._groups.values() for waiter in group.waiters]

@@ -69,6 +69,10 @@ class WorkDesk:
         """How many calls wait for work here."""
         return len(self._room)
 
+    def waiting_types(self) -> list[str]:
+        """Return the types somebody waits for here."""
+        return self._room.types()
+
     async def end(self, endings: Sequence[Ending]) -> list[Answer]:
         """End runs; return the answers in order."""
         answers, _ = await self.end_and_claim(endings, None)

@@ -10,6 +10,7 @@ from libs.common.lane import Connection, Lane
 from libs.common.loops import Periodic
 from services.task.limits import TypeLimits
 from services.task.loops.patience import Patience
+from services.task.loops.poll import Poll
 from services.task.repository_end import Ended, end_lost, lock_all_policies
 from services.task.states import Status
 
@@ -19,16 +20,20 @@ MOST = 500
 
 
 class Sweep:
-    """Every few seconds ends the runs of lost workers, once this server has listened for a whole lease."""
+    """Every few seconds ends the runs of lost workers, once this server has listened for a whole lease.
+
+    `poll` rides along with its transactions.
+    """
 
     def __init__(
         self, lane: Lane, limits: TypeLimits, on_ended: Callable[[Sequence[Ended]], None], *,
-        interval_seconds: float, patience: Patience | None = None,
+        interval_seconds: float, patience: Patience | None = None, poll: Poll | None = None,
     ) -> None:  # fmt: skip
         self._lane = lane
         self._limits = limits
         self._on_ended = on_ended
         self._patience = patience or Patience(longest_gap_seconds=interval_seconds * 2 + 2)
+        self._poll = poll
         self._loop = Periodic("task:sweep", interval_seconds, self.step)
 
     async def start(self) -> None:
@@ -53,6 +58,9 @@ class Sweep:
         async with self._lane.transaction() as connection:
             patience_seconds = self._patience.observe(await connection.fetchval("SELECT clock_timestamp()"))
             ended = await self._end(connection, patience_seconds)
+            found = self._poll is not None and await self._poll.ride_along(connection)
+        if self._poll is not None and found:
+            self._poll.hand_out()
         if ended:
             given_back = sum(task.status == Status.PENDING for task in ended)
             log.warning("task.runs_lost", given_back=given_back, ended=len(ended) - given_back)

@@ -105,6 +105,7 @@ _ARRAYS_OF_NINE = "ARRAY[]::uuid[], '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{
         ("RUN_RECORDS", "uuid[], int8[]", "'{}', '{}'"),
         ("COUNT_LATE", "uuid[], int8[]", "'{}', '{}'"),
         ("MAKE_DUE", "int8", "5"),
+        ("HAS_WORK", "text[]", "ARRAY['plan']"),
         ("DELETE_OLD", "float8, int8", "90, 5"),
         (
             "END_LOST",
