@@ -1,4 +1,4 @@
-"""A look that rides along with the sweep spares the poll its own; a sweep that doesn't come spares nothing."""
+"""A look that rides along with the sweep spares the poll its own; a sweep that is late spares nothing."""
 
 from __future__ import annotations
 
