@@ -6,6 +6,7 @@ from typing import Any
 import click
 from frontrow.asr.v1 import (
     clip_pb2,
+    editing_draft_pb2,
     video_project_pb2,
     video_project_service_pb2,
     video_project_service_pb2_grpc,
@@ -39,6 +40,7 @@ from cli.output import as_dict, console, json_option, print_json, print_table
 @click.pass_obj
 def slice_material(
     connection: Connection,
+    /,
     material_id: str,
     *,
     save: Path | None,
@@ -79,15 +81,18 @@ def _request(
     draft_format: str | None,
     draft_root: str,
 ) -> video_project_service_pb2.CreateVideoProjectRequest:
-    both = draft_format is not None
+    mode = video_project_pb2.VIDEO_PROJECT_MODE_AI_SLICE
+    wanted = editing_draft_pb2.DRAFT_FORMAT_UNSPECIFIED
+    if draft_format is not None:
+        mode, wanted = video_project_pb2.VIDEO_PROJECT_MODE_AI_SLICE_DRAFT, FORMATS[draft_format]
     return video_project_service_pb2.CreateVideoProjectRequest(
         live_material_id=material_id,
         name=name,
         keywords=keywords,
         prompt=prompt,
-        mode="VIDEO_PROJECT_MODE_AI_SLICE_DRAFT" if both else "VIDEO_PROJECT_MODE_AI_SLICE",
-        cut_mode="CUT_MODE_FAST" if fast else "CUT_MODE_EXACT",
-        draft_format=FORMATS[draft_format] if draft_format else None,
+        mode=mode,
+        cut_mode=video_project_pb2.CUT_MODE_FAST if fast else video_project_pb2.CUT_MODE_EXACT,
+        draft_format=wanted,
         draft_root=draft_root,
     )
 
