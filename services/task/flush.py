@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from libs.common.coalesce import interrupted
 from libs.common.lane import Connection, Lane
+from libs.common.loops import is_cancelled
 from services.task.limits import TypeLimits
 from services.task.repository_claim import Claimed, Marks, claim, first_look, second_look
 from services.task.repository_end import Answer, Backoff, Ended, Ending, end_runs, lock_policies
@@ -86,10 +89,11 @@ class Flush:
         items = look.claimed
         try:
             items = items + await second_look(connection, types[0], workers, self.marks, look)
-        except Exception as error:
-            if not endings and not items:
+        except (Exception, asyncio.CancelledError) as error:  # the latter, too, when the connection goes away
+            if is_cancelled() or (not endings and not items):
                 raise
-            flushed.failure = error  # what was committed must be told all the same
+            # what was committed must be told all the same
+            flushed.failure = error if isinstance(error, Exception) else interrupted(error)
         flushed.hand_out(types, owners, items)
         return flushed
 
