@@ -144,7 +144,10 @@ async def _look(
 
 
 def looked(rows: Sequence[asyncpg.Record], mark: datetime) -> Look:
-    """Return what the rows of a claim's statement tell; those without a slot tell of no claim."""
+    """Return what the rows of a claim's statement tell; those without a slot tell of no claim.
+
+    No row at all, after ends that ended nothing, says nothing of the edge: there may be more.
+    """
     claimed = [Claimed(row["slot"] - 1, row) for row in rows if row["slot"] is not None]
     claimed.sort(key=lambda item: item.slot)
-    return Look(claimed, mark, bool(rows and rows[0]["edged"]))
+    return Look(claimed, mark, not rows or bool(rows[0]["edged"]))
