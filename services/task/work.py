@@ -262,7 +262,8 @@ class WorkDesk:
     def _take_back(self, waiter: Waiter) -> None:
         """Give back what was claimed for a caller who went away before it could be told."""
         if waiter.delivery.done():
-            if not waiter.delivery.cancelled():
+            # A claim that failed brought nothing; its error must not take the cancellation's place.
+            if not waiter.delivery.cancelled() and waiter.delivery.exception() is None:
                 self._give_back(waiter.delivery.result())
         else:
             waiter.delivery.cancel()
