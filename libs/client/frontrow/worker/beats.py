@@ -23,8 +23,9 @@ DEFAULT_INTERVAL_SECONDS = 20.0
 CALL_SECONDS = 10.0
 RETRY_SECONDS = 1.0
 GOODBYE_SECONDS = 2.0
-# A claim whose answer was lost is given back once it is over 10 s old and absent from two beats in a row.
-BEATS_AFTER_LOST_CLAIM = 3
+# A claim whose answer was lost is given back once it is over 10 s old and absent from two beats in a row: the
+# first beat may come at once, so of four that are 6 s apart two come after that age.
+BEATS_AFTER_LOST_CLAIM = 4
 LOST_CLAIM_SECONDS = 6.0
 
 OnResult = Callable[[Run, work_pb2.LeaseResult], None]
