@@ -43,6 +43,12 @@ async def _outcome_of(handler: Handler, run: Run, timeout_seconds: float | None)
         else:
             async with asyncio.timeout(timeout_seconds) as limit:
                 outcome = await handler(run)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # By nobody who may: what it awaited was. Given back uncharged, it would come again and again at once.
+        return Failed("the handler was cancelled from inside", retryable=True)
     except TaskFailed as failure:
         return Failed(failure.message, failure.retryable)
     except Infrastructure as failure:
