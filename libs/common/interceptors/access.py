@@ -27,8 +27,10 @@ def authorised(access: Access, *, certified: bool) -> Step:
     def step(proceed: Serve) -> Serve:
         async def serve(call: ServedCall) -> Any:
             principal = access.admit(call.method, call.metadata(AUTHORIZATION))
-            if principal is None:
-                return await proceed(call)
+            if principal is None:  # nobody answers for the name that a stranger gives
+                structlog.contextvars.bind_contextvars(actor="")
+                with acting_as(""):
+                    return await proceed(call)
             is_process = access.is_process(principal)
             if certified and is_process and not call.context.auth_context().get("x509_pem_cert"):
                 raise CertificateMissing(
