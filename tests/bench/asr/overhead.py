@@ -52,7 +52,7 @@ async def measure(bed: Bed) -> list[Figure]:
 
 
 async def _spent(made: Rig, path: Path) -> float:
-    """Return the processor seconds of worker, children and servers, from the upload to the transcript."""
+    """Return the processor seconds of worker, children and servers between the upload and the transcript."""
     upload_id = await made.upload(path)
     pids = (*made.workers.values(), *made.servers.values())
     before = sum(tree_seconds(*pids))
