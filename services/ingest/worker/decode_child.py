@@ -19,6 +19,7 @@ MAX_PIXELS = 60_000_000
 MAX_SIDE = 65_535
 MAX_FRAMES = 200
 MAX_PIXELS_OF_ALL_FRAMES = 4 * MAX_PIXELS
+MAX_WEBP_SIDE = 16_383
 # Pillow's blocks of 16 MiB that stay for the next image: fresh memory for each is a third of a decode's time.
 KEPT_BLOCKS = 8
 
@@ -239,7 +240,8 @@ def _thumbnails(picture: Image.Image, widths: list[int]) -> list[Thumbnail]:
     made: list[Thumbnail] = []
     for width in sorted(widths, reverse=True):
         picture = _resized(picture, (width, max(1, round(picture.height * width / picture.width))))
-        made.insert(0, Thumbnail(width, picture.height, _encoded(picture)))
+        if max(picture.size) <= MAX_WEBP_SIDE:  # of a very long page the narrow ones alone
+            made.insert(0, Thumbnail(width, picture.height, _encoded(picture)))
     return made
 
 
