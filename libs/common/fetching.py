@@ -159,11 +159,11 @@ def retry_after_seconds(value: str | None, now: datetime | None = None) -> float
     """Return the pause a Retry-After header asks for, None when it is absent or says nothing."""
     if not value:
         return None
-    if value.strip().isdigit():
+    if value.strip().isdecimal():
         return min(float(value.strip()), LONGEST_PAUSE_SECONDS)
     try:
         when = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter: a time zone beyond all numbers
         return None
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)
