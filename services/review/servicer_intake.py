@@ -44,7 +44,9 @@ class IntakeServicer(intake_service_pb2_grpc.IntakeServiceServicer):
             met = own or await repository_draft.find_by_source(session, tables, key.source, key.source_url)
         if met is None:
             return pb.CheckSourceResponse(verdict=pb.INTAKE_VERDICT_FREE)
-        verdict = pb.INTAKE_VERDICT_OWN_DRAFT if own else pb.INTAKE_VERDICT_SOURCE_EXISTS
+        # by whichever look-up: a run that was given up may have made it between the two
+        is_own = met.job_id == request.job_id
+        verdict = pb.INTAKE_VERDICT_OWN_DRAFT if is_own else pb.INTAKE_VERDICT_SOURCE_EXISTS
         return pb.CheckSourceResponse(verdict=verdict, draft=blocker_message(met))
 
     async def FindOfficial(
