@@ -57,9 +57,6 @@ ORDER BY -found.id LIMIT :limit
 # OFFSET 0 keeps the look-up of a row a look-up of its own, whatever the planner thinks of their number.
 _ROWS = "page CROSS JOIN LATERAL (SELECT * FROM {drafts} WHERE id = page.id OFFSET 0) d"
 
-# OFFSET 0 keeps the look-up of a row a look-up of its own, whatever the planner thinks of their number.
-_ROWS = "page CROSS JOIN LATERAL (SELECT * FROM {drafts} WHERE id = page.id OFFSET 0) d"
-
 
 @cache
 def page(tables: GalleryTables, filters: frozenset[str], limit: int) -> TextClause:
