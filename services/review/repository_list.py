@@ -49,7 +49,7 @@ async def list_drafts(
         query,
         {
             **values,
-            "statuses": [status.value for status in wanted.statuses or Status],
+            "statuses": [status.value for status in dict.fromkeys(wanted.statuses or Status)],
             "deleted": [False, True] if wanted.show_deleted else [False],
             "after": -(_HIGHEST_ID if before_id is None else before_id),
             "limit": limit,
