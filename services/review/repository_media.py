@@ -215,8 +215,9 @@ async def take_for_draft(session: AsyncSession, keys: Sequence[str]) -> dict[str
 async def _locked(session: AsyncSession, keys: Sequence[str]) -> dict[str, Any]:
     wanted = cast(sorted(set(keys)), ARRAY(String))
     # NO KEY: a promotion that refers to the same rows in another order must not wait for it, or both deadlock
-    query = select(media).where(media.c.key == func.any(wanted)).order_by(media.c.key)
-    query = query.with_for_update(key_share=True)
+    query = select(media).where(media.c.key == func.any(wanted)).with_for_update(key_share=True)
+    # in the order of `reserve`, originals first: else an announcement of the same images could deadlock it
+    query = query.order_by(media.c.parent_id.is_not(None), media.c.key)
     return {row.key: row for row in await session.execute(query)}
 
 
