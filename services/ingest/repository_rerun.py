@@ -25,11 +25,6 @@ class RerunFilter:
     created_before: datetime | None = None
 
 
-async def of_ids(session: AsyncSession, job_ids: Sequence[UUID]) -> Sequence[AnyRow]:
-    """Return (id, status) of the jobs that exist."""
-    return (await session.execute(select(jobs.c.id, jobs.c.status).where(jobs.c.id.in_(job_ids)))).all()
-
-
 async def matching(
     session: AsyncSession, wanted: RerunFilter, *, before: UUID | None, limit: int
 ) -> Sequence[AnyRow]:
