@@ -170,8 +170,9 @@ class ContextServer:
         """Return the step that asks who calls; none where everybody may call everything."""
         transport = self._transport
         if transport.tokens_file is None:
-            if not is_loopback(self._address) and not transport.insecure_plaintext:
-                raise InsecureTransport(_UNGUARDED.format(address=self._address))
+            for address in filter(None, (self._address, transport.process_listen)):
+                if not is_loopback(address) and not transport.insecure_plaintext:
+                    raise InsecureTransport(_UNGUARDED.format(address=address))
             return []
         guard = Access(self._rules, TokenFile(transport.tokens_file))
         return [access.authorised(guard, certified=transport.tls_client_ca is not None)]
