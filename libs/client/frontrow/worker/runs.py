@@ -18,7 +18,7 @@ from frontrow.worker.beats import BeatThread
 from frontrow.worker.execute import Handler, InfrastructureDown, finish_item, outcome_of
 from frontrow.worker.health import Health
 from frontrow.worker.leases import LeaseBook
-from frontrow.worker.outcomes import Outcome, Released
+from frontrow.worker.outcomes import Failed, Outcome, Released
 from frontrow.worker.run import Run
 from frontrow.worker.tracing import Spans
 
@@ -162,6 +162,13 @@ class Runs:
         else:
             # Cancelled, perhaps before its first step: by a shutdown or on request. Either way it is given
             # back; the server makes a cancelled task of it when that was asked for.
-            outcome = Released() if task.cancelled() else task.result()
-            self._ended.append((run, finish_item(run, outcome)))
+            self._ended.append((run, _end_of(run, task)))
         self._wake()
+
+
+def _end_of(run: Run, task: asyncio.Task[Outcome]) -> work_pb2.FinishItem:
+    try:
+        return finish_item(run, Released() if task.cancelled() else task.result())
+    except Exception as error:  # noqa: BLE001 - a run without an end would be beaten for, and held, for ever
+        _log.exception("worker.end_without_words task_id=%s", run.task_id)
+        return finish_item(run, Failed(f"the end of the run can't be told: {error!r}", retryable=True))
