@@ -6,6 +6,9 @@ import threading
 from pathlib import Path
 
 import grpc
+import structlog
+
+log = structlog.get_logger(__name__)
 
 
 class BearerToken(grpc.AuthMetadataPlugin):
@@ -23,9 +26,9 @@ class BearerToken(grpc.AuthMetadataPlugin):
         """Give the metadata of one call; gRPC calls this from threads of its own."""
         try:
             token = self._look()
-        except (OSError, ValueError) as error:
-            callback((), error)
-            return
+        except (OSError, ValueError) as error:  # it is just being written: the old one will do
+            log.warning("token.unreadable", file=str(self._path), error=str(error))
+            token = self._token
         callback((("authorization", f"Bearer {token}"),), None)
 
     def _look(self) -> str:
