@@ -21,7 +21,7 @@ CALL_SECONDS = 30.0
 async def measure(bed: Bed) -> list[Figure]:
     """Look for near-duplicates of images all over the archive; half of them have one."""
     url, count = await archive.opened(bed), archive.size(bed)
-    calls = bed.amount(3_000, 500)
+    calls = bed.amount(1_500, 500)
     connection = await bed.cluster.connect(archive.DATABASE)
     keys = await connection.fetch(
         "SELECT key FROM review.media WHERE id % 10 IN (4, 9) ORDER BY hashint8(id) LIMIT $1", calls
