@@ -20,9 +20,9 @@ Measurement = Callable[[Arguments], Coroutine[Any, Any, dict[str, Any]]]
 
 
 def serve(measure: Measurement) -> None:
-    """Run the measurement that the command line asks for and print its result."""
+    """Run the measurement that stdin asks for and print its result."""
     logging.disable(logging.WARNING)
-    result = asyncio.run(measure(json.loads(sys.argv[1])))
+    result = asyncio.run(measure(json.load(sys.stdin)))
     sys.stdout.write(f"\n{json.dumps(result)}\n")
     sys.stdout.flush()
 

@@ -101,11 +101,11 @@ async def child(
     """Run a measurement (see `child.py`) in a process and return its result."""
     with log.open("ab") as errors:
         process = await asyncio.create_subprocess_exec(
-            *command([python, "-m", module, json.dumps(arguments)]),
-            cwd=ROOT, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=errors,
+            *command([python, "-m", module]),
+            cwd=ROOT, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=errors,
         )  # fmt: skip
     try:
-        printed, _ = await process.communicate()
+        printed, _ = await process.communicate(json.dumps(arguments).encode())
     except asyncio.CancelledError:
         process.kill()
         await process.wait()

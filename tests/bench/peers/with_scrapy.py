@@ -38,7 +38,7 @@ class Galleries(Spider):
 
 def main() -> None:
     """Crawl, and print what it took as the last line."""
-    arguments = json.loads(sys.argv[1])
+    arguments = json.load(sys.stdin)
     logging.getLogger("scrapy").setLevel(logging.ERROR)
     Galleries.arguments = arguments
     process = CrawlerProcess(
