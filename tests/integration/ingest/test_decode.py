@@ -149,6 +149,17 @@ async def test_the_largest_image_is_decoded_within_the_memory_limit(decoder: Dec
     assert peak < 800 << 20
 
 
+async def test_a_very_tall_image_has_the_thumbnails_that_webp_can_hold(tmp_path: Path) -> None:
+    usual = Decoder(IngestWorkerSettings(decoders=1, thumbnail_widths=(320, 960)))
+    try:
+        found = await decode(usual, tmp_path, png_of(1000, 17_500))
+        assert (found.width, found.height) == (1000, 17_500)
+        assert [(t.width, t.height) for t in found.thumbnails] == [(320, 5600)]
+        assert (await decode(usual, tmp_path, png_of(400, 40_000))).thumbnails == ()
+    finally:
+        await usual.close()
+
+
 async def test_an_image_beyond_the_memory_limit_is_refused_and_the_next_one_taken(tmp_path: Path) -> None:
     # WebP's decoder holds three copies beside Pillow's, the most of all formats
     tight = Decoder(IngestWorkerSettings(decoders=1, decoder_memory_bytes=200_000_000))

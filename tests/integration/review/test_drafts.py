@@ -195,6 +195,9 @@ async def test_lists_filter_and_page_newest_first(gallery: Gallery) -> None:
     assert await listed(gallery, city=city, show_deleted=True) == drafts[::-1]
     approved = draft_pb2.DRAFT_STATUS_APPROVED
     assert await listed(gallery, city=city, statuses=[approved]) == [drafts[1]]
+    pending = draft_pb2.DRAFT_STATUS_PENDING
+    twice = [approved, pending, approved, pending]
+    assert await listed(gallery, city=city, statuses=twice) == [drafts[3], drafts[1], drafts[0]]
     assert await listed(gallery, city=unique("NeverSeen")) == []
     card = (await gallery.drafts.ListDrafts(pb.ListDraftsRequest(kind=STREET, city=city))).drafts[0]
     assert (card.subtitle, card.image_count, card.source) == (f"{city} · 2026-02", 2, source)

@@ -11,6 +11,7 @@ from frontrow.review.v1 import intake_service_pb2 as pb
 
 from libs.common.client import error_info, reason_of
 from libs.common.db import Database
+from services.review import repository_draft
 from tests.integration.review.gallery import RUNWAY, STREET, Gallery, outcomes, unique
 
 
@@ -50,6 +51,22 @@ async def test_a_job_whose_reply_was_lost_finds_its_own_draft(gallery: Gallery) 
     assert own.draft.draft_id == replies[0].draft_id
     without_url = await check(gallery, job_id=request.job_id)
     assert without_url.verdict == pb.INTAKE_VERDICT_OWN_DRAFT
+
+
+async def test_a_draft_that_the_jobs_own_run_makes_between_the_two_look_ups_is_its_own(
+    gallery: Gallery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = await gallery.street_request(unique("Between"), 2026, 2, ["between"])
+    draft_id = (await gallery.intake.CreateStreetSnapDraft(request)).draft_id
+
+    async def not_yet(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(repository_draft, "find_by_job", not_yet)
+    article = {"source": request.source, "source_url": request.source_url}
+    own = await check(gallery, job_id=request.job_id, **article)
+    assert (own.verdict, own.draft.draft_id) == (pb.INTAKE_VERDICT_OWN_DRAFT, draft_id)
+    assert (await check(gallery, **article)).verdict == pb.INTAKE_VERDICT_SOURCE_EXISTS
 
 
 async def test_crawled_is_terminal_and_the_skip_says_who_rejected_the_draft_and_why(gallery: Gallery) -> None:

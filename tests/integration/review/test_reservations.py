@@ -8,11 +8,15 @@ import grpc
 import pytest
 from frontrow.review.v1 import intake_service_pb2 as pb
 from frontrow.review.v1 import media_pb2
+from sqlalchemy import text
 
 from libs.common.client import error_info, reason_of
 from libs.common.db import Database
 from libs.common.objects import ObjectStore
+from libs.common.testing import eventually
+from services.review import repository_media
 from services.review.cleanup import CleanUpLimits, MediaCare
+from services.review.convert_media import new_media
 from tests.integration.review.gallery import Gallery, item_of, unique
 
 
@@ -77,3 +81,36 @@ async def test_reservations_are_as_many_as_keys_and_ours(gallery: Gallery) -> No
             await gallery.intake.ConfirmMedia(request)
         assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
         assert error_info(refused.value).violations[0].field == "reservations"
+
+
+async def test_an_announcement_and_a_confirmation_of_the_same_images_never_wait_for_each_other(
+    gallery: Gallery, database: Database
+) -> None:
+    original = item_of(unique("ordered").encode())
+    thumbnail = item_of(unique("small").encode(), parent_key=original.key)
+    # by its key alone it comes before the other
+    thumbnail.key = f"media/00/{'0' * 40}_{unique('first')}.webp"
+    items = [original, thumbnail]
+    await gallery.intake.ReserveMedia(pb.ReserveMediaRequest(job_id="job", items=items))
+    new = [new_media(item) for item in items]
+    async with database.begin() as session:
+        await repository_media.reserve(session, "job", new[:1])
+        confirming = gallery.intake.ConfirmMedia(
+            pb.ConfirmMediaRequest(job_id="job", keys=[item.key for item in items])
+        )
+
+        async def waits() -> bool:
+            async with database.begin() as other:
+                return bool((await other.execute(text(_WAITING))).scalar_one())
+
+        await eventually(waits)
+        await repository_media.reserve(session, "job", new)  # a deadlock if the other held the thumbnail
+    await confirming
+    states = await gallery.intake.ReserveMedia(pb.ReserveMediaRequest(job_id="job", items=items))
+    assert {item.state for item in states.items} == {media_pb2.MEDIA_STATE_LIVE}
+
+
+_WAITING = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
