@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -81,9 +81,16 @@ class Fetching:
             await self._session.close()
 
     @asynccontextmanager
-    async def open(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def open(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        *,
+        before_hop: Callable[[str], Awaitable[None]] | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask for `url`, follow its redirects, and lend the answer, whatever its status.
 
+        `before_hop` is told each hop's host before anything is asked of it; what it raises ends the fetch.
         What goes wrong inside the block, too, becomes a FetchProblem.
 
         Raises:
@@ -97,6 +104,8 @@ class Fetching:
             while True:
                 _check_hop(here, seen)
                 seen.add(here)
+                if before_hop is not None:
+                    await before_hop(here.host or "")
                 async with self._session.get(here, headers=headers, allow_redirects=False) as response:
                     if response.status not in _REDIRECTS:
                         yield response

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +12,10 @@ from typing import Self
 
 from libs.common.fetch_problems import MachineTrouble
 from services.ingest.worker.problems import ImageProblem
+
+# What is unpacked at once: a bomb that is a thousand times as large inside is met a part at a time.
+PART_BYTES = 1 << 18
+Unpacked = Callable[[bytes], Iterable[bytes]]
 
 
 class Sink:
@@ -37,6 +42,11 @@ class Sink:
         if self._file is not None:
             self._file.close()
 
+    def take(self, chunk: bytes, unpack: Unpacked) -> None:
+        """Unpack a chunk and write each part before the next is made. Raises as `write` and `unpack`."""
+        for part in unpack(chunk):
+            self.write(part)
+
     def write(self, chunk: bytes) -> None:
         """Take a chunk. Raises ImageProblem beyond the limit, MachineTrouble when it can't be written."""
         assert self._file is not None
@@ -54,32 +64,36 @@ class Sink:
 
 
 class Unpack:
-    """Undo gzip or deflate without ever holding more than the limit: a bomb ends at it."""
+    """Undo gzip or deflate without ever holding more than a part: a bomb ends at the sink's limit."""
 
-    def __init__(self, window_bits: int, limit: int) -> None:
+    def __init__(self, window_bits: int) -> None:
         self._decoder = zlib.decompressobj(wbits=window_bits)
-        self._limit = limit
-        self._total = 0
 
-    def __call__(self, chunk: bytes) -> bytes:
-        try:
-            unpacked = self._decoder.decompress(chunk, self._limit + 1 - self._total)
-        except zlib.error as error:
-            raise ImageProblem("CUT_SHORT", "the compressed response is broken") from error
-        self._total += len(unpacked)
-        if self._total > self._limit:
-            raise too_large(self._limit)
-        return unpacked
+    def __call__(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield what a chunk unpacks to, at most PART_BYTES at a time; what follows the end is left out."""
+        part, rest = b"", chunk
+        # a full part may have more behind it that the decoder holds already, even with nothing left to read
+        while (rest or len(part) == PART_BYTES) and not self._decoder.eof:
+            try:
+                part = self._decoder.decompress(rest, PART_BYTES)
+            except zlib.error as error:
+                raise ImageProblem("CUT_SHORT", "the compressed response is broken") from error
+            rest = self._decoder.unconsumed_tail
+            yield part
 
 
-def unpacker(encoding: str, limit: int) -> Unpack | type[bytes]:
+def unpacker(encoding: str) -> Unpacked:
     """Return what undoes a Content-Encoding. Raises ImageProblem for one that nobody asked for."""
     name = encoding.strip().lower()
     if name in {"", "identity"}:
-        return bytes
+        return _as_it_is
     if name in {"gzip", "x-gzip", "deflate"}:
-        return Unpack(zlib.MAX_WBITS if name == "deflate" else 16 + zlib.MAX_WBITS, limit)
+        return Unpack(zlib.MAX_WBITS if name == "deflate" else 16 + zlib.MAX_WBITS)
     raise ImageProblem("ENCODING", "the response has a content encoding that was not asked for")
+
+
+def _as_it_is(chunk: bytes) -> Iterable[bytes]:
+    return (chunk,)
 
 
 def too_large(limit: int) -> ImageProblem:

@@ -11,7 +11,7 @@ from typing import Self
 import aiohttp
 
 from libs.common.fetch_problems import FetchProblem, HostPaused
-from libs.common.fetching import BUSY_STATUSES, Fetching, Manners, parsed, retry_after_seconds
+from libs.common.fetching import BUSY_STATUSES, Fetching, Manners, retry_after_seconds
 from services.ingest.worker.body import Sink, too_large, unpacker
 from services.ingest.worker.hosts import HostPauses
 from services.ingest.worker.problems import ImageProblem
@@ -78,21 +78,21 @@ class Downloader:
 
     async def _fetch_patiently(self, url: str, referer: str, target: Path) -> Fetched:
         """Fetch, and once more after the pause that a busy host asked for."""
-        await self._pauses.wait(parsed(url).host or "")
-        try:
-            return await self._fetch_once(url, referer, target)
-        except _Busy as busy:
-            if busy.pause_seconds is None:
-                raise busy.problem() from busy
+        asked = False
+        while True:
             try:
-                await self._pauses.wait(busy.host)
-            except HostPaused as paused:
-                paused.asked = True
-                raise
-        try:
-            return await self._fetch_once(url, referer, target)
-        except _Busy as busy:
-            raise busy.problem() from busy
+                return await self._fetch_once(url, referer, target)
+            except _Resting as resting:  # no time of the image's own is spent on it, and no connection held
+                await self._pauses.wait(resting.host)
+            except _Busy as busy:
+                if asked or busy.pause_seconds is None:
+                    raise busy.problem() from busy
+                asked = True
+                try:
+                    await self._pauses.wait(busy.host)
+                except HostPaused as paused:
+                    paused.asked = True
+                    raise
 
     async def _fetch_once(self, url: str, referer: str, target: Path) -> Fetched:
         try:
@@ -109,8 +109,12 @@ class Downloader:
 
     async def _follow(self, url: str, referer: str, target: Path) -> Fetched:
         headers = {"Referer": referer} if referer else {}
-        async with self._fetching.open(url, headers) as response:
+        async with self._fetching.open(url, headers, before_hop=self._let_rest) as response:
             return await self._receive(response, target)
+
+    async def _let_rest(self, host: str) -> None:
+        if self._pauses.are_on(host):
+            raise _Resting(host)
 
     async def _receive(self, response: aiohttp.ClientResponse, target: Path) -> Fetched:
         if response.status != 200:
@@ -118,11 +122,11 @@ class Downloader:
         limit = self._settings.max_image_bytes
         if response.content_length is not None and response.content_length > limit:
             raise too_large(limit)
-        unpack = unpacker(response.headers.get("Content-Encoding", ""), limit)
+        unpack = unpacker(response.headers.get("Content-Encoding", ""))
         chunked = "chunked" in response.headers.get("Transfer-Encoding", "").lower()
         with Sink(target, limit) as sink:
             async for chunk in response.content.iter_chunked(CHUNK_BYTES):
-                await asyncio.to_thread(sink.write, unpack(chunk))
+                await asyncio.to_thread(sink.take, chunk, unpack)
         if sink.size == 0:
             raise ImageProblem("NOT_AN_IMAGE", "the response is empty")
         return Fetched(
@@ -148,6 +152,14 @@ class Downloader:
 
 class _Forbidden(Exception):
     """The server answered 403."""
+
+
+class _Resting(Exception):
+    """A hop leads to a host that asked for a pause before."""
+
+    def __init__(self, host: str) -> None:
+        super().__init__(f"{host} is left alone for now")
+        self.host = host
 
 
 class _Busy(Exception):

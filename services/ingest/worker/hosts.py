@@ -20,6 +20,10 @@ class HostPauses:
         until = time.monotonic() + seconds
         self._until[host] = max(until, self._until.get(host, 0.0))
 
+    def are_on(self, host: str) -> bool:
+        """Tell whether a host is to be left alone now."""
+        return self._until.get(host, 0.0) > time.monotonic()
+
     async def wait(self, host: str) -> None:
         """Wait till the host's pause is over. Raises HostPaused when that takes too long."""
         left = self._until.get(host, 0.0) - time.monotonic()

@@ -30,6 +30,7 @@ from services.ingest.settings import IngestSettings
 from services.ingest.worker.decode import Decoder
 from services.ingest.worker.settings import IngestWorkerSettings
 from tests.conftest import Serve
+from tests.integration.ingest.site import Site, image_site
 
 if TYPE_CHECKING:
     from tests.integration.ingest.chain import Chain
@@ -118,6 +119,13 @@ async def ingest(serve: Serve, database_url: str, request: pytest.FixtureRequest
     await found.make_spider(request.node.name[:64])
     yield found
     await found.channel.close()
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    """Give an image site of the test's own."""
+    async with image_site() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")

@@ -7,48 +7,14 @@ import io
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-from libs.common.fetch_problems import HostPaused
-from services.ingest.worker.download import Downloader, Fetched
 from services.ingest.worker.problems import ImageProblem
-from services.ingest.worker.settings import IngestWorkerSettings
-from tests.integration.ingest.site import Site, gzipped, image_site, picture
-
-LIMIT = 1_000_000
-
-
-@pytest.fixture
-async def site() -> AsyncIterator[Site]:
-    async with image_site() as running:
-        yield running
-
-
-def settings(**changes: object) -> IngestWorkerSettings:
-    values: dict[str, object] = {
-        "allow_loopback": True,
-        "max_image_bytes": LIMIT,
-        "connect_timeout_seconds": 2,
-        "read_timeout_seconds": 0.5,
-        "total_timeout_seconds": 1.5,
-        "longest_host_wait_seconds": 0.2,
-    }
-    return IngestWorkerSettings(**(values | changes))  # type: ignore[arg-type]
-
-
-async def fetch(url: str, target: Path, *, referer: str = "", **changes: object) -> Fetched:
-    async with Downloader(settings(**changes)) as downloader:
-        return await downloader.fetch(url, referer=referer, target=target / "image")
-
-
-async def reason(url: str, target: Path, **changes: object) -> str:
-    with pytest.raises(ImageProblem) as caught:
-        await fetch(url, target, **changes)
-    return caught.value.reason
+from tests.integration.ingest.downloads import LIMIT, answering, fetch, reason
+from tests.integration.ingest.site import Site, picture
 
 
 async def test_the_bytes_arrive_as_they_are_with_their_hashes(site: Site, tmp_path: Path) -> None:
@@ -142,26 +108,6 @@ async def test_a_proxy_in_the_environment_is_not_used(
     assert not site.hits
 
 
-def answering(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> None:
-    """Let names resolve to the given addresses, one answer after the other, the last one for ever."""
-    left = list(answers)
-
-    def lookup(host: str, port: int, *rest: object, **more: object) -> list[tuple[object, ...]]:
-        addresses = left.pop(0) if len(left) > 1 else left[0]
-        return [
-            (
-                socket.AF_INET6 if ":" in a else socket.AF_INET,
-                socket.SOCK_STREAM,
-                6,
-                "",
-                (a, port, 0, 0) if ":" in a else (a, port),
-            )
-            for a in addresses
-        ]
-
-    monkeypatch.setattr(socket, "getaddrinfo", lookup)
-
-
 async def test_a_name_is_refused_when_any_of_its_addresses_is_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,21 +149,6 @@ async def test_a_slow_body_ends_at_the_time_limits(site: Site, tmp_path: Path) -
     assert ImageProblem("TIMEOUT", "").transient
 
 
-async def test_a_gzip_bomb_ends_at_the_limit(site: Site, tmp_path: Path) -> None:
-    bomb = gzipped(bytes(50_000_000))
-    assert len(bomb) < LIMIT
-    url = site.put("bomb.jpg", bomb, Content_Encoding="gzip", Content_Type="image/jpeg")
-    assert await reason(url, tmp_path) == "TOO_LARGE"
-    assert (tmp_path / "image").stat().st_size <= LIMIT
-
-
-async def test_a_packed_image_is_unpacked_and_an_unknown_packing_refused(site: Site, tmp_path: Path) -> None:
-    body = picture(2)
-    found = await fetch(site.put("packed", gzipped(body), Content_Encoding="gzip"), tmp_path)
-    assert found.path.read_bytes() == body
-    assert await reason(site.put("odd", b"?", Content_Encoding="br"), tmp_path) == "ENCODING"
-
-
 async def test_a_cut_body_is_worth_another_try(site: Site, tmp_path: Path) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n"
     short = site.raw("short", head + b"Content-Length: 1000\r\n\r\nhalf")
@@ -250,29 +181,6 @@ async def test_a_403_is_tried_once_more_without_the_referer(site: Site, tmp_path
     assert found.size == len(body)
     assert site.hits["picky"] == 2
     assert await reason(site.put("never", b"", status=403), tmp_path) == "HTTP_STATUS"
-
-
-async def test_retry_after_pauses_the_host_for_every_image(site: Site, tmp_path: Path) -> None:
-    busy = site.put("busy", b"", status=429, Retry_After="30")
-    fine = site.picture("fine.jpg")
-    async with Downloader(settings()) as downloader:
-        with pytest.raises(HostPaused):
-            await downloader.fetch(busy, referer="", target=tmp_path / "a")
-        with pytest.raises(HostPaused) as paused:
-            await downloader.fetch(fine, referer="", target=tmp_path / "b")
-    assert 25 < paused.value.seconds <= 30
-    assert (site.hits["busy"], site.hits["fine.jpg"]) == (1, 0)
-
-
-async def test_a_short_pause_is_waited_for(site: Site, tmp_path: Path) -> None:
-    async with Downloader(settings(longest_host_wait_seconds=5)) as downloader:
-        busy = site.put("busy", b"", status=503, Retry_After="1")
-        with pytest.raises(ImageProblem):
-            await downloader.fetch(busy, referer="", target=tmp_path / "a")
-        started = time.monotonic()
-        await downloader.fetch(site.picture("fine.jpg"), referer="", target=tmp_path / "b")
-    assert site.hits["busy"] == 2
-    assert time.monotonic() - started > 0.8
 
 
 async def test_escapes_of_a_signed_address_are_sent_as_they_are(site: Site, tmp_path: Path) -> None:
