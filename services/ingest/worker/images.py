@@ -22,7 +22,7 @@ from services.ingest.worker.problems import ImageProblem
 from services.ingest.worker.settings import IngestWorkerSettings
 
 BATCH = 16
-# A store may hold the whole body of each in memory.
+# A store may hold the whole body of each in memory; of all galleries together.
 PUTS_AT_ONCE = 4
 
 
@@ -45,6 +45,7 @@ class GalleryImages:
         self._store = store
         self._downloader = downloader
         self._decoder = decoder
+        self._putting = asyncio.Semaphore(PUTS_AT_ONCE)
 
     async def gather(self, job: Job, on_progress: Callable[[float], None]) -> Gathered:
         """Bring in what is missing; `on_progress` gets the share that is there, 0 to 1.
@@ -151,7 +152,8 @@ class GalleryImages:
 
         async def put() -> None:
             for key, path in waiting:
-                await self._store.put_file(key, path)
+                async with self._putting:
+                    await self._store.put_file(key, path)
 
         try:
             async with _together() as group:
