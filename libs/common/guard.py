@@ -7,14 +7,15 @@ before it and refuses a name as soon as one of its addresses is not public.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
 
 AddrInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -40,6 +41,9 @@ _NEVER = tuple(
         "fec0::/10",
     )
 )
+
+LOOKUPS_AT_ONCE = 8
+_IN_NUMBERS = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 _refused: ContextVar[list[str]] = ContextVar("refused_addresses")
 
@@ -112,21 +116,41 @@ class Guard:
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolve names, and refuse those of which any address may not be connected to."""
+    """Resolve names, and refuse those of which any address may not be connected to.
+
+    In threads of its own: a name server that hangs holds up look-ups, but not the disk and the store, which
+    share the process's other threads.
+    """
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
-        self._resolver = ThreadedResolver()
+        self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE, thread_name_prefix="lookup")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """See AbstractResolver. Raises AddressBlocked, or OSError when the name is unknown."""
-        found = await self._resolver.resolve(host, port, family)
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, _look_up, host, port, family)
         for result in found:
             self._guard.check(result["host"])
         return found
 
     async def close(self) -> None:
-        """See AbstractResolver."""
-        await self._resolver.close()
+        """See AbstractResolver. Look-ups that still hang are not waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _look_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
+    infos = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    return [
+        ResolveResult(
+            hostname=host,
+            host=str(address[0]),
+            port=int(address[1]),
+            family=family,
+            proto=protocol,
+            flags=_IN_NUMBERS,
+        )
+        for family, _, protocol, _, address in infos
+    ]

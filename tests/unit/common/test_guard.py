@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import threading
 
 import pytest
 
-from libs.common.guard import AddressBlocked, Guard, is_public, watching
+from libs.common.guard import AddressBlocked, Guard, GuardedResolver, is_public, watching
 
 
 @pytest.mark.parametrize(
@@ -76,3 +78,33 @@ def test_a_refused_address_is_remembered_for_the_fetch_that_met_it() -> None:
     assert refused == ["10.0.0.1"]
     with pytest.raises(AddressBlocked):
         Guard(allow_loopback=True).open_socket((socket.AF_UNIX, socket.SOCK_STREAM, 0, "", ("/run/x",)))
+
+
+async def test_name_servers_that_hang_leave_the_threads_of_everybody_else_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answered = threading.Event()
+
+    def hang(host: str, port: int, *rest: object, **more: object) -> list[tuple[object, ...]]:
+        answered.wait(30)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    resolver = GuardedResolver(Guard())
+    lookups = [asyncio.create_task(resolver.resolve(f"{n}.example", 80)) for n in range(64)]
+    await asyncio.sleep(0)
+    try:
+        assert await asyncio.wait_for(asyncio.to_thread(lambda: "written"), 5) == "written"
+        assert not any(lookup.done() for lookup in lookups)
+    finally:
+        answered.set()
+    for found in await asyncio.gather(*lookups):
+        assert [(each["host"], each["port"]) for each in found] == [("8.8.8.8", 80)]
+    await resolver.close()
+
+
+async def test_a_name_of_this_machine_is_refused_when_it_is_resolved() -> None:
+    resolver = GuardedResolver(Guard())
+    with pytest.raises(AddressBlocked):
+        await resolver.resolve("localhost", 80)
+    await resolver.close()
