@@ -46,20 +46,33 @@ class RerunRpcs(Rpcs):
         left = remaining_seconds()
         until = time.monotonic() + (PAGE_SECONDS if left is None else min(PAGE_SECONDS, left / 2))
         response = RetryResponse(next_page_token=token)
+        failure: BaseException | None = None
         for first in range(0, len(job_ids), AT_ONCE):
             if first and time.monotonic() > until:  # the rest is another call's
                 response.next_page_token = _token_after(request, job_ids, first)
                 break
-            several = job_ids[first : first + AT_ONCE]
-            for job_id, skip in zip(several, await asyncio.gather(*map(self._retry, several)), strict=True):
-                if skip is None:
-                    response.retried_job_ids.append(str(job_id))
-                else:
-                    response.skipped.append(skip)
+            failure = await self._retry_several(job_ids[first : first + AT_ONCE], response)
+            if failure is not None:
+                break
         if response.retried_job_ids:
             self._parts.wake_relay()
             log.info("ingest.retried", jobs=len(response.retried_job_ids), actor=current_actor())
+        if failure is not None:
+            raise failure
         return response
+
+    async def _retry_several(self, job_ids: Sequence[UUID], response: RetryResponse) -> BaseException | None:
+        """Run jobs again at once, note what became of each when all have ended, return the first failure."""
+        outcomes = await asyncio.gather(*map(self._retry, job_ids), return_exceptions=True)
+        failures: list[BaseException] = []
+        for job_id, outcome in zip(job_ids, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                failures.append(outcome)
+            elif outcome is None:
+                response.retried_job_ids.append(str(job_id))
+            else:
+                response.skipped.append(outcome)
+        return next(iter(failures), None)
 
     async def _wanted(self, request: RetryRequest) -> tuple[list[UUID], str]:
         wanted = request.filter

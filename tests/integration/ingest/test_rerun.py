@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from uuid import UUID
 
 import grpc
 import pytest
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2
 from frontrow.review.v1 import draft_pb2, draft_service_pb2, key_service_pb2, key_service_pb2_grpc
 from google.protobuf.timestamp_pb2 import Timestamp
+from sqlalchemy.ext.asyncio import AsyncSession
+from structlog.testing import capture_logs
 
 from libs.common.client import connect, error_info
 from libs.common.interceptors.context import acting_as
-from services.ingest import servicer_rerun
+from services.ingest import repository_rerun, servicer_rerun
 from tests.integration.ingest.chain import Chain
 from tests.integration.ingest.site import picture
 
@@ -108,6 +111,35 @@ async def test_a_call_that_runs_out_of_time_names_where_to_go_on(
     rest = await chain.ingest.stub.RetryIngestJobs(Retry(filter=wanted, page_token=first.next_page_token))
     assert [*first.retried_job_ids, *rest.retried_job_ids] == list(reversed(made))
     assert rest.next_page_token == ""
+
+
+async def test_of_jobs_at_once_those_that_can_be_run_again_are_done_with_when_the_call_fails(
+    chain: Chain, article: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = await chain.work()
+    url = chain.site.picture("1.jpg", 38)
+    made = [await chain.submit(url, url=f"{article}/{n}", brand="Nobody", source="gather") for n in range(4)]
+    jobs = [await chain.ended(job_id) for job_id in made]
+    await worker.stop()
+    rerun, failed = repository_rerun.rerun, asyncio.Event()
+
+    async def one_fails(session: AsyncSession, job_id: UUID, was: UUID, becomes: UUID) -> bool:
+        if str(job_id) == made[0]:
+            failed.set()
+            raise RuntimeError("for a test")
+        await failed.wait()
+        return await rerun(session, job_id, was, becomes)
+
+    monkeypatch.setattr(repository_rerun, "rerun", one_fails)
+    with capture_logs() as logged, pytest.raises(grpc.aio.AioRpcError):
+        await retry(chain, *made)
+    assert [line["jobs"] for line in logged if line["event"] == "ingest.retried"] == [3]
+    again = [await chain.job(job_id) for job_id in made]
+    changed = [now.task_id != before.task_id for now, before in zip(again, jobs, strict=True)]
+    assert changed == [False, True, True, True]
+    await chain.work()
+    for job_id in made:
+        await chain.ended(job_id)
 
 
 async def test_a_duplicate_runs_again_only_when_its_blocker_is_gone(chain: Chain, article: str) -> None:
