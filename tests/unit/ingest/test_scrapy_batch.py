@@ -45,6 +45,19 @@ def test_an_article_has_one_id_in_a_crawl_and_another_in_the_next() -> None:
     )
 
 
+def test_a_named_crawl_that_goes_on_in_another_month_submits_under_another_id() -> None:
+    before, after = (Batch("named", datetime(2026, month, 28, tzinfo=UTC)) for month in (2, 3))
+
+    def ids(item: object) -> set[str]:
+        return {batch.request_id(batch.gallery(item)) for batch in (before, after)}
+
+    assert len(ids(STREET)) == 2
+    assert len(ids(replace(STREET, source_url=""))) == 2
+    assert len(ids(replace(STREET, year=2024, month=8))) == 1
+    runway = RunwayGallery(title="t", source="v", source_url="u", brand="Gucci", season_code="FW26")
+    assert len(ids(runway)) == 1
+
+
 def test_items_without_an_article_address_are_told_apart_by_what_they_hold() -> None:
     batch = Batch()
     one, two = (replace(STREET, source_url="", title=title) for title in ("a", "b"))

@@ -54,8 +54,12 @@ class Batch:
         """Return the id under which this crawl submits an article, however often it comes across it.
 
         Another crawl has other ids: that the article is known is then for Frontrow to find out, and to tell.
+        So has a named crawl that goes on in another month: what it submits is another gallery then, which one
+        id can't stand for.
         """
-        article = (str(gallery.kind), gallery.source, gallery.source_url)
+        article: tuple[str, ...] = (str(gallery.kind), gallery.source, gallery.source_url)
+        if gallery.year or gallery.month:
+            article = (*article, f"{gallery.year}-{gallery.month}")
         if not gallery.source_url:
             article = ("", hashlib.sha256(gallery.SerializeToString(deterministic=True)).hexdigest(), "")
         digest = hashlib.sha256("\n".join((self.name, *article)).encode())

@@ -1,4 +1,9 @@
-"""The pipeline's settings, from Scrapy or from environment variables of the same names."""
+"""The pipeline's settings, from Scrapy.
+
+FRONTROW_INGEST_ADDRESS, FRONTROW_SPIDER_KEY_ID, FRONTROW_SPIDER_SECRET and FRONTROW_TLS_CA may come from
+environment variables of the same names instead; FRONTROW_INSECURE_PLAINTEXT, FRONTROW_DEADLINE_SECONDS and
+FRONTROW_BATCH are read from Scrapy's settings alone.
+"""
 
 from __future__ import annotations
 
