@@ -35,11 +35,15 @@ class KeyRing:
             try:
                 check_signature(secret, method, credentials, request)
             except BadSignature:
-                del self._secrets[key_id]  # read anew: that the key is revoked comes before its signature
+                pass  # read anew: that the key is revoked comes before its signature
             else:
                 self._secrets.move_to_end(key_id)
                 return
-        secret = await self._read(key_id)
+        try:
+            secret = await self._read(key_id)
+        except UnknownKey:
+            self._secrets.pop(key_id, None)  # now alone: whoever forges doesn't make the key's own calls read
+            raise
         check_signature(secret, method, credentials, request)
         self._secrets[key_id] = secret
         if len(self._secrets) > MAX_KEYS:

@@ -11,9 +11,11 @@ import pytest
 from frontrow.client import sign
 from frontrow.client.signing import METHOD, signature
 from frontrow.ingest.v1 import ingest_service_pb2
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.client import error_info
 from libs.common.testing import eventually
+from services.ingest import repository_submit
 from services.ingest.mount import mount
 from tests.conftest import Serve
 from tests.integration.ingest.conftest import Ingest, common_settings, gallery, ingest_settings
@@ -176,3 +178,25 @@ async def test_a_revoked_key_is_told_so_before_its_signature_is_looked_at(ingest
     assert await reason(ingest.call(submission())) == "UNKNOWN_KEY"
     ingest.secret = "wrong"
     assert await reason(ingest.call(submission())) == "UNKNOWN_KEY"
+
+
+async def test_forged_calls_do_not_make_the_keys_own_calls_read_its_secret_again(
+    ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, read = 0, repository_submit.sealed_secret
+
+    async def counted(session: AsyncSession, key_id: str) -> bytes | None:
+        nonlocal reads
+        reads += 1
+        return await read(session, key_id)
+
+    monkeypatch.setattr(repository_submit, "sealed_secret", counted)
+    secret = ingest.secret
+    assert (await ingest.call(submission())).accepted
+    assert reads == 1
+    for forged in range(1, 4):
+        ingest.secret = "wrong"
+        assert await reason(ingest.call(submission())) == "BAD_SIGNATURE"
+        ingest.secret = secret
+        assert (await ingest.call(submission())).accepted
+        assert reads == 1 + forged
