@@ -92,24 +92,41 @@ class Renditions:
         """
         if row.size_bytes > self._publish_limit_bytes:
             raise errors.MediaUnpublishable(f"{row.key!r} is too large; ask for a thumbnail", key=row.key)
-        async with self._publishing:
-            clean = await self._stripped(row)
+        clean = await self._stripped(row)
         yield _info(row, len(clean), hashlib.sha256(clean).hexdigest())
         for start in range(0, len(clean), CHUNK_BYTES):
             yield clean[start : start + CHUNK_BYTES]
 
     async def _stripped(self, row: Any) -> bytes:
         """Return an object's bytes without metadata; it stands in memory twice meanwhile."""
+        await self._publishing.acquire()
+        stripping: asyncio.Task[bytes] | None = None
+        try:
+            data = await self._whole(row)
+            stripping = asyncio.create_task(asyncio.to_thread(publish.strip, data, row.content_type))
+            return await asyncio.shield(stripping)
+        except publish.NotStrippable as error:
+            raise errors.MediaUnpublishable(f"{row.key!r} can't be shown: {error}", key=row.key) from error
+        finally:
+            # A thread can't be ended: its reader may be gone, yet it holds the image, and so its place.
+            if stripping is None:
+                self._publishing.release()
+            else:
+                stripping.add_done_callback(self._end)
+
+    def _end(self, stripping: asyncio.Task[bytes]) -> None:
+        self._publishing.release()
+        if not stripping.cancelled():
+            stripping.exception()  # looked at: nobody else may be there to do so
+
+    async def _whole(self, row: Any) -> bytes:
         try:
             data = await self._store.get_bytes(row.key)
         except ObjectMissing as error:
             raise _lost(row.key) from error
         if len(data) != row.size_bytes:
             raise _lost(row.key)
-        try:
-            return await asyncio.to_thread(publish.strip, data, row.content_type)
-        except publish.NotStrippable as error:
-            raise errors.MediaUnpublishable(f"{row.key!r} can't be shown: {error}", key=row.key) from error
+        return data
 
 
 def _info(row: Any, size_bytes: int, sha256: str) -> Info:

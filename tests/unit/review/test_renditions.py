@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import io
+import threading
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from PIL import Image
 
+from libs.common.testing import eventually
+from services.review import publish
 from services.review.renditions import PUBLISHED_AT_ONCE, Renditions
 
 
@@ -44,6 +48,37 @@ async def test_few_images_stand_in_memory_at_once_and_a_slow_reader_holds_up_nob
     whole = await asyncio.gather(*(collected(renditions, row) for _ in range(3 * PUBLISHED_AT_ONCE)))
     assert {len(parts) for parts in whole} == {2}
     assert store.most == PUBLISHED_AT_ONCE
+
+
+async def test_a_reader_that_goes_away_keeps_its_place_while_its_image_is_still_worked_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data, going_on, begun = b"image", threading.Event(), 0
+
+    def strip(data: bytes, content_type: str) -> bytes:
+        nonlocal begun
+        begun += 1
+        going_on.wait(30)
+        return data
+
+    monkeypatch.setattr(publish, "strip", strip)
+    store: Any = CountingStore(data)
+    nowhere: Any = None
+    renditions = Renditions(nowhere, store, publish_limit_bytes=1 << 20)
+    row = SimpleNamespace(key="media/k.jpg", size_bytes=5, content_type="image/jpeg", width=1, height=1)
+    readers = [asyncio.create_task(collected(renditions, row)) for _ in range(PUBLISHED_AT_ONCE)]
+    try:
+        await eventually(lambda: begun == PUBLISHED_AT_ONCE)
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
+        following = asyncio.create_task(collected(renditions, row))
+        done, _ = await asyncio.wait({following}, timeout=0.2)
+        assert (done, begun) == (set(), PUBLISHED_AT_ONCE)
+    finally:
+        going_on.set()
+    assert (await asyncio.wait_for(following, 10))[1:] == [data]
+    assert begun == PUBLISHED_AT_ONCE + 1
 
 
 async def collected(renditions: Renditions, row: Any) -> list[Any]:
