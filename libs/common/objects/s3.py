@@ -24,8 +24,9 @@ from libs.common.objects.store import (
 
 PART_BYTES = 8 << 20
 # Up to here a body is one request: whatever becomes of its writer, no half multipart stays behind. Such a
-# body is in memory, and must pass within REQUEST_TIMEOUT.
+# body is in memory.
 SINGLE_PUT_BYTES = 32 << 20
+# For a request of up to PART_BYTES; a larger body has as much for each part that it might have been.
 REQUEST_TIMEOUT = timedelta(seconds=30)
 CONNECT_TIMEOUT = timedelta(seconds=5)
 MAX_RETRIES = 3
@@ -43,23 +44,15 @@ class S3Store:
     def __init__(self, bucket: str, prefix: str, config: dict[str, str]) -> None:
         """Connect lazily; `config` has obstore's S3 names, the standard AWS_* environment fills the rest."""
         self._place = (bucket, prefix, config)
-        self._bucket = Bucket(
-            bucket,
-            prefix=prefix or None,
-            config=config,  # type: ignore[arg-type]  # a TypedDict of many optional names there
-            client_options={
-                "timeout": REQUEST_TIMEOUT,
-                "connect_timeout": CONNECT_TIMEOUT,
-                "allow_http": config.get("endpoint", "").startswith("http://"),
-            },
-            retry_config={"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
-        )
+        self._bucket = _client(self._place, REQUEST_TIMEOUT)
+        # a client has one timeout, so that whole images have a client of their own
+        self._patient = _client(self._place, REQUEST_TIMEOUT * (SINGLE_PUT_BYTES // PART_BYTES))
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         """See ObjectStore."""
         with _storage_errors():
             await obstore.put_async(
-                self._bucket,
+                self._for_body(len(data)),
                 checked_key(key),
                 data,
                 use_multipart=len(data) > SINGLE_PUT_BYTES,
@@ -71,13 +64,16 @@ class S3Store:
         size = (await asyncio.to_thread(path.stat)).st_size
         with _storage_errors():
             await obstore.put_async(
-                self._bucket,
+                self._for_body(size),
                 checked_key(key),
                 path,
                 use_multipart=size > SINGLE_PUT_BYTES,
                 chunk_size=PART_BYTES,
                 max_concurrency=4,
             )
+
+    def _for_body(self, size: int) -> Bucket:
+        return self._patient if PART_BYTES < size <= SINGLE_PUT_BYTES else self._bucket
 
     async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> int:
         """See ObjectStore. The body is spooled first: a source that fails leaves no half multipart."""
@@ -156,6 +152,21 @@ class S3Store:
         """See ObjectStore."""
         with _storage_errors():
             await obstore.list_with_delimiter_async(self._bucket)
+
+
+def _client(place: tuple[str, str, dict[str, str]], timeout: timedelta) -> Bucket:
+    bucket, prefix, config = place
+    return Bucket(
+        bucket,
+        prefix=prefix or None,
+        config=config,  # type: ignore[arg-type]  # a TypedDict of many optional names there
+        client_options={
+            "timeout": timeout,
+            "connect_timeout": CONNECT_TIMEOUT,
+            "allow_http": config.get("endpoint", "").startswith("http://"),
+        },
+        retry_config={"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_SECONDS)},
+    )
 
 
 @contextmanager
