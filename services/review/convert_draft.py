@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from frontrow.review.v1 import draft_pb2, draft_service_pb2, intake_service_pb2
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from libs.common.errors import InvalidArgument
 from services.review import edits
@@ -17,6 +19,8 @@ from services.review.states import Status
 
 _KINDS = {draft_pb2.GALLERY_KIND_RUNWAY: RUNWAY, draft_pb2.GALLERY_KIND_STREET_SNAP: STREET}
 _KIND_OF = {tables.kind: kind for kind, tables in _KINDS.items()}
+_STATUS_OF = {status: draft_pb2.DraftStatus.Value(f"DRAFT_STATUS_{status.name}") for status in Status}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def tables_of(kind: draft_pb2.GalleryKind.ValueType) -> GalleryTables:
@@ -28,7 +32,7 @@ def tables_of(kind: draft_pb2.GalleryKind.ValueType) -> GalleryTables:
 
 def status_message(status: Status) -> draft_pb2.DraftStatus.ValueType:
     """Return the wire's name of a status."""
-    return draft_pb2.DraftStatus.Value(f"DRAFT_STATUS_{status.name}")
+    return _STATUS_OF[status]
 
 
 def statuses(values: Sequence[draft_pb2.DraftStatus.ValueType]) -> list[Status]:
@@ -54,17 +58,21 @@ def draft_message(draft: Draft, *, official_id: int | None = None) -> draft_pb2.
         reject_reason=draft.reject_reason,
         decided_by=draft.decided_by,
         official_id="" if official_id is None else str(official_id),
+        decide_time=_timestamp(draft.decided_at),
+        create_time=_timestamp(draft.created_at),
+        update_time=_timestamp(draft.updated_at),
+        delete_time=_timestamp(draft.deleted_at),
     )
     _set_key(message, draft.place)
-    for name, moment in (
-        ("decide_time", draft.decided_at),
-        ("create_time", draft.created_at),
-        ("update_time", draft.updated_at),
-        ("delete_time", draft.deleted_at),
-    ):
-        if moment is not None:
-            getattr(message, name).FromDatetime(moment)
     return message
+
+
+def _timestamp(moment: datetime | None) -> Timestamp | None:
+    """Return a moment as the wire has it. A page has two hundred: `FromDatetime` takes five times as long."""
+    if moment is None:
+        return None
+    since = moment - _EPOCH
+    return Timestamp(seconds=since.days * 86_400 + since.seconds, nanos=since.microseconds * 1_000)
 
 
 def _set_key(message: draft_pb2.Draft, place: Place) -> None:
