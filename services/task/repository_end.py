@@ -88,19 +88,24 @@ async def end_runs(connection: Connection, endings: Sequence[Ending], backoff: B
     answer is `lease_lost`, or `not_found` for an unknown task; a repeat of the ending that ended the run gets
     its first answer, from the run's record (domain.md 1.3).
     """
-    order = arrange(endings)
-    rows = await connection.fetch(statements_end.END_GIVEN, *columns(endings, order), *backoff)
-    return await settle(connection, endings, order, [EndedRow(*row) for row in rows])
+    return await settle(connection, endings, await end_given(connection, endings, backoff))
 
 
 class EndedRow(NamedTuple):
-    """What a statement tells of a run it ended; `n` counts from 1 in the order given."""
+    """What a statement tells of a run it ended by the ending at `place`."""
 
-    n: int
+    place: int
     task_id: UUID
     type: str
     status: str
     due_at: datetime | None
+
+
+async def end_given(connection: Connection, endings: Sequence[Ending], backoff: Backoff) -> list[EndedRow]:
+    """End each run that is live, by one statement; `settle` then answers for all."""
+    order = arrange(endings)
+    rows = await connection.fetch(statements_end.END_GIVEN, *columns(endings, order), *backoff)
+    return [EndedRow(order[row["n"] - 1], *tuple(row)[1:]) for row in rows]
 
 
 def arrange(endings: Sequence[Ending]) -> list[int]:
@@ -119,16 +124,18 @@ def columns(endings: Sequence[Ending], order: Sequence[int]) -> list[list[object
     return [list(column) for column in zip(*(endings[index] for index in order), strict=True)] or _NO_COLUMNS
 
 
-async def settle(
-    connection: Connection, endings: Sequence[Ending], order: Sequence[int], rows: Sequence[EndedRow]
-) -> EndResult:
-    """Answer for all endings, given what a statement has told of those that it was given in `order`."""
+async def settle(connection: Connection, endings: Sequence[Ending], rows: Sequence[EndedRow]) -> EndResult:
+    """Answer for all endings, given what a statement has told of those that ended a run."""
     answers: list[Answer | None] = [None] * len(endings)
     for row in rows:
-        answers[order[row.n - 1]] = _ANSWERS[row.status]
+        answers[row.place] = _ANSWERS[row.status]
     await _answer_the_rest(connection, endings, answers)
-    ended = [Ended(row.task_id, row.type, row.status, row.due_at) for row in rows]
-    return EndResult([answer or "lease_lost" for answer in answers], ended)
+    return EndResult([answer or "lease_lost" for answer in answers], changed(rows))
+
+
+def changed(rows: Sequence[EndedRow]) -> list[Ended]:
+    """Return the tasks whose runs a statement has ended."""
+    return [Ended(row.task_id, row.type, row.status, row.due_at) for row in rows]
 
 
 async def _answer_the_rest(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from libs.common.lane import Connection
 from services.task import statements_work
 from services.task.repository_claim import Look, Marks, looked
-from services.task.repository_end import Backoff, EndedRow, Ending, EndResult, arrange, columns, settle
+from services.task.repository_end import Backoff, EndedRow, Ending, arrange, columns
 from services.task.states import End
 
 
@@ -22,10 +22,11 @@ def makes_room_at_once(ending: Ending, backoff: Backoff) -> bool:
 async def end_and_claim(
     connection: Connection, endings: Sequence[Ending], backoff: Backoff, wanted: tuple[str, Sequence[str]],
     marks: Marks,
-) -> tuple[EndResult, Look]:  # fmt: skip
+) -> tuple[list[EndedRow], Look]:  # fmt: skip
     """End each run that is live, then claim tasks of the type wanted, slot i for worker i; one transaction.
 
-    Precondition beside those of `end_runs` and `first_look`: no ending makes room at once, no policy is set.
+    `settle` then answers for the endings. Precondition beside those of `end_given` and `first_look`: no
+    ending makes room at once, no policy is set.
     """
     task_type, workers = wanted
     order = arrange(endings)
@@ -34,5 +35,5 @@ async def end_and_claim(
         statements_work.END_AND_CLAIM, *columns(endings, order), *backoff,
         task_type, len(workers), mark, list(workers), False,
     )  # fmt: skip
-    ended = [EndedRow(*tuple(row)[1:6]) for row in rows if row["slot"] is None]
-    return await settle(connection, endings, order, ended), looked(rows, mark)
+    told = [tuple(row)[1:6] for row in rows if row["slot"] is None]
+    return [EndedRow(order[n - 1], *rest) for n, *rest in told], looked(rows, mark)

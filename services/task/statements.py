@@ -38,11 +38,18 @@ LEFT JOIN task.tasks t ON t.id = g.id
 LEFT JOIN task.task_runs r ON r.task_id = g.id AND r.version = g.version
 """
 
+# $1 ids, $2 versions. Rows are locked in one order, or two servers wait for each other in a circle.
 COUNT_LATE = """
-UPDATE task.task_runs r SET late_writes = r.late_writes + g.count
-FROM (SELECT id, version, count(*) AS count FROM unnest($1::uuid[], $2::int8[]) AS u(id, version)
-      GROUP BY id, version) g
-WHERE r.task_id = g.id AND r.version = g.version
+WITH given AS MATERIALIZED (
+    SELECT id, version, count(*) AS count FROM unnest($1::uuid[], $2::int8[]) AS u(id, version)
+    GROUP BY id, version
+), locked AS MATERIALIZED (
+    SELECT r.task_id, r.version, g.count
+    FROM given g JOIN task.task_runs r ON r.task_id = g.id AND r.version = g.version
+    ORDER BY r.task_id, r.version FOR UPDATE OF r
+)
+UPDATE task.task_runs r SET late_writes = r.late_writes + l.count
+FROM locked l WHERE r.task_id = l.task_id AND r.version = l.version
 """
 
 # $1 ids, $2 versions, $3 progress (NULL: none).

@@ -216,9 +216,14 @@ class WorkDesk:
             await self._failed(jobs, signalled, error)
             return
         # First of all: it is committed, so its callers must learn of it.
-        self._deliver(jobs, signalled, flush)
+        if flush.unsettled is None:
+            self._deliver(jobs, signalled, flush)
+        else:  # never done again: that would claim a second time
+            self._give_back(flush.unclaimed)
+            _refuse(jobs, flush.unsettled)
+        claimed = [item for items in flush.claimed.values() for item in items]
         try:
-            self._on_change(flush.ended, [item for items in flush.claimed.values() for item in items])
+            self._on_change(flush.ended, claimed + flush.unclaimed)
         except Exception:  # a word that isn't spread costs others a poll
             log.exception("task.on_change_failed")
 

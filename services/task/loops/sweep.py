@@ -83,6 +83,6 @@ class Sweep:
             default = (limits.default_lease_seconds, limits.default_stall_seconds)
         if not own and default is None:
             return []
-        if limits.several_policies:
+        if limits.any_policy:
             await lock_all_policies(connection)
         return await end_lost(connection, own, default, unripe=unripe, most=MOST)

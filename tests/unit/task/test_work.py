@@ -16,7 +16,7 @@ from libs.common.lane import Lane
 from services.task import flush
 from services.task.limits import TypeLimits
 from services.task.repository_claim import Claimed, Look
-from services.task.repository_end import Backoff, Ending, EndResult
+from services.task.repository_end import REPLY_LOST, Answer, Backoff, Ended, EndedRow, Ending, EndResult
 from services.task.settings import TaskSettings
 from services.task.states import End
 from services.task.waiters import Waiter
@@ -39,8 +39,13 @@ class _Lane:
     statements = transaction
 
 
-async def _end_all(_connection: object, endings: Sequence[Ending], _backoff: Backoff) -> EndResult:
-    return EndResult(["applied"] * len(endings), [])
+async def _end_all(_connection: object, endings: Sequence[Ending], _backoff: Backoff) -> list[EndedRow]:
+    return [EndedRow(index, ending.task_id, "t", "completed", None) for index, ending in enumerate(endings)]
+
+
+async def _settle_all(_connection: object, endings: Sequence[Ending], _rows: object) -> EndResult:
+    answers: list[Answer] = ["applied"] * len(endings)
+    return EndResult(answers, [])
 
 
 async def _claim_none(*_: object) -> Look:
@@ -54,7 +59,8 @@ async def _claim_no_more(*_: object) -> list[Claimed]:
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Callable[..., WorkDesk]:
     """Give what makes a desk over a lane that fails as told."""
-    monkeypatch.setattr(flush, "end_runs", _end_all)
+    monkeypatch.setattr(flush, "end_given", _end_all)
+    monkeypatch.setattr(flush, "settle", _settle_all)
     monkeypatch.setattr(flush, "first_look", _claim_none)
     monkeypatch.setattr(flush, "second_look", _claim_no_more)
 
@@ -135,8 +141,8 @@ async def test_what_a_first_look_claimed_is_handed_out_although_the_second_one_f
 async def test_finishes_that_are_committed_are_answered_although_the_claim_after_them_failed(
     desk: Callable[..., WorkDesk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def end_all(*given: Any) -> tuple[EndResult, Look]:
-        return EndResult(["applied"] * len(given[1]), []), await _claim_none()
+    async def end_all(*given: Any) -> tuple[list[EndedRow], Look]:
+        return await _end_all(*given[:3]), await _claim_none()
 
     async def break_off(*_: object) -> list[Claimed]:
         raise asyncpg.ConnectionDoesNotExistError("cut")
@@ -150,3 +156,76 @@ async def test_finishes_that_are_committed_are_answered_although_the_claim_after
         )
     assert answers == ["applied"]
     assert isinstance(refused, asyncpg.ConnectionDoesNotExistError)
+
+
+class _Committed:
+    """A statement that ends runs and claims one task is committed; the look at the records fails."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+        self.ended: list[Ending] = []
+        self.claimed: list[asyncpg.Record] = []
+        self._error: BaseException | None = error
+        monkeypatch.setattr(flush, "end_given", self._end)
+        monkeypatch.setattr(flush, "end_and_claim", self._end_and_claim)
+        monkeypatch.setattr(flush, "settle", self._settle)
+
+    async def _end(self, connection: object, endings: Sequence[Ending], backoff: Backoff) -> list[EndedRow]:
+        self.ended += endings
+        return await _end_all(connection, endings, backoff)
+
+    async def _end_and_claim(
+        self, connection: object, endings: Sequence[Ending], backoff: Backoff, *_: object
+    ) -> tuple[list[EndedRow], Look]:
+        row = cast(asyncpg.Record, {"id": uuid4(), "version": 7})
+        self.claimed.append(row)
+        look = Look([Claimed(0, row)], datetime.min, edged=False)
+        return await self._end(connection, endings, backoff), look
+
+    async def _settle(self, connection: object, endings: Sequence[Ending], rows: object) -> EndResult:
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        return await _settle_all(connection, endings, rows)
+
+
+_LOST = asyncpg.ConnectionDoesNotExistError("cut")
+_DEADLOCK = asyncpg.DeadlockDetectedError("two in a circle")
+
+
+@pytest.mark.parametrize("error", [_LOST, _DEADLOCK, asyncio.CancelledError()])
+async def test_what_was_claimed_beside_ends_whose_answers_are_lost_goes_back_and_is_not_claimed_twice(
+    desk: Callable[..., WorkDesk], monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    told: list[Ended] = []
+    committed = _Committed(monkeypatch, error)
+    made = desk(on_change=lambda ended, _claimed: told.extend(ended))
+    first, second = _ending(), _ending()
+    async with asyncio.timeout(5):
+        refused = await asyncio.gather(
+            made.end_and_claim([first], Waiter("w", ("t",), 1)), made.end([second]), return_exceptions=True
+        )
+        await made.drained()
+    expected = (
+        asyncpg.ConnectionDoesNotExistError if error is not _DEADLOCK else asyncpg.DeadlockDetectedError
+    )
+    assert [type(refusal) for refusal in refused] == [expected] * 2
+    [row] = committed.claimed
+    assert committed.ended[:2] == [first, second]
+    [given_back] = committed.ended[2:]
+    assert (given_back.task_id, given_back.version) == (row["id"], row["version"])
+    assert (given_back.ended_as, given_back.reason) == (End.RELEASED, REPLY_LOST)
+    assert {task.task_id for task in told} == {first.task_id, second.task_id, row["id"]}
+
+
+async def test_ends_whose_answers_are_lost_are_spread_and_not_done_again(
+    desk: Callable[..., WorkDesk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Ended] = []
+    committed = _Committed(monkeypatch, _DEADLOCK)
+    made = desk(on_change=lambda ended, _claimed: told.extend(ended))
+    endings = [_ending(), _ending()]
+    async with asyncio.timeout(5):
+        refused = await asyncio.gather(*(made.end([one]) for one in endings), return_exceptions=True)
+    assert [type(refusal) for refusal in refused] == [asyncpg.DeadlockDetectedError] * 2
+    assert committed.ended == endings
+    assert [task.task_id for task in told] == [one.task_id for one in endings]
