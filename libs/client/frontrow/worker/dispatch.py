@@ -70,6 +70,8 @@ class Dispatcher:
         # Whether the last claim got all it asked for: there is probably more.
         self._plenty = False
         self._accepting = True
+        # Whether the drain has ended: no call may begin after it.
+        self._over = False
         self._scheduled = False
 
     def wake(self) -> None:
@@ -106,8 +108,12 @@ class Dispatcher:
         while (self._runs.ended or self._finish_calls) and self._loop.time() < deadline:
             self.resume()
             await asyncio.sleep(0.02)
-        for call in (*self._finish_calls, *([self._claim_call] if self._claim_call else ())):
+        self._over = True
+        calls = {*self._finish_calls, *([self._claim_call] if self._claim_call else ())}
+        for call in calls:
             call.cancel()
+        if calls:  # what they carried is among what is left
+            await asyncio.wait(calls, timeout=1)
         left = self._runs.taken + self._runs.ended
         if left:
             _log.warning("worker.left_behind runs=%d", left)
@@ -130,7 +136,7 @@ class Dispatcher:
 
     def _pump(self) -> None:
         self._scheduled = False
-        if self._loop.time() < self._not_before:
+        if self._over or self._loop.time() < self._not_before:
             return
         while self._may_finish():
             batch = self._runs.take(LARGEST_BATCH)
@@ -199,6 +205,9 @@ class Dispatcher:
             self._runs.put_back(batch)
             self._refused(error)
             return
+        except BaseException as error:
+            self._broken_off(batch, error)
+            raise
         for (run, _), result in zip(batch, response.finish_results, strict=True):
             self._runs.settle(run, result.outcome)
         self._answered(response, asked, count)
@@ -216,8 +225,17 @@ class Dispatcher:
                     self._refused(error)
                     return
                 _log.error("worker.finish_refused task_id=%s: %s", run.task_id, error.details())
+            except BaseException as error:
+                self._broken_off(left, error)
+                raise
             self._runs.settle(run, 0)
             left.pop(0)
+
+    def _broken_off(self, batch: Sequence[Ended], error: BaseException) -> None:
+        """Keep what a call carried that its channel took along: it would be beaten for without end."""
+        self._runs.put_back(batch)
+        if isinstance(error, asyncio.CancelledError) and not self._over:
+            self._call_failed()  # told of other errors when the call has ended
 
     def _answered(self, response: task_service_pb2.ClaimTasksResponse, asked: Asked, count: int) -> None:
         self._health.worked(self._health.calls)
