@@ -9,10 +9,14 @@ from contextlib import contextmanager
 
 import grpc
 from frontrow.task.v1 import task_pb2, task_service_pb2, work_pb2
+from frontrow.worker import beats as schedule
 from frontrow.worker.beats import BeatThread, OnResult
 from frontrow.worker.dial import Dial
 from frontrow.worker.leases import LeaseBook
 from frontrow.worker.run import Run
+
+from services.task.repository_beat import BEATS_ABSENT
+from services.task.settings import TaskSettings
 
 Answer = Callable[[int], int]
 
@@ -94,3 +98,11 @@ def test_the_last_beat_says_goodbye_once() -> None:
         assert service.third.wait(10)
         assert service.goodbyes == 0
     assert service.goodbyes == 1
+
+
+def test_the_beats_after_a_lost_claim_are_enough_for_the_server_to_give_it_back() -> None:
+    """At the real settings, also when the first of them comes at once: it is too early to count."""
+    gap, count = schedule.LOST_CLAIM_SECONDS, schedule.BEATS_AFTER_LOST_CLAIM
+    old_enough = TaskSettings.model_fields["lost_claim_seconds"].default
+    counted = [number for number in range(count) if number * gap > old_enough]
+    assert len(counted) >= BEATS_ABSENT
