@@ -110,6 +110,8 @@ def _check_effects(
     effects: Mapping[int, Effect],
 ) -> None:  # fmt: skip
     """Check that handlers began under a live lease of their own, and that a completed task was worked on."""
+    unheard = {version for version, record in records.items() if record["reason"] == "REPLY_LOST"}
+    assert not unheard & set(effects), f"work on a run its worker never heard of: {dict(task)}, {unheard}"
     assert set(effects) <= set(records), f"work on a run that never was: {dict(task)}"
     over = {change["was_version"]: change["at"] for change in changes if change["was"] == "processing"}
     for version, effect in effects.items():
@@ -120,8 +122,7 @@ def _check_effects(
             before = effects.get(earlier)
             if before is not None and (before.end is None or before.end > effect.start):
                 said = records[earlier]["ended_as"], records[earlier]["reason"]
-                by_server = said[0] == "lost" or said[1] == "REPLY_LOST"
-                assert by_server, f"run {earlier} was {said} before its handler ended: {dict(task)}"
+                assert said[0] == "lost", f"run {earlier} was {said} before its handler ended: {dict(task)}"
     if task["status"] == "completed":
         last = effects.get(task["version"] - 1)
         assert last is not None, f"completed without work: {dict(task)}"

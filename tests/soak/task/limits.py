@@ -17,7 +17,7 @@ CLAIMERS = 6
 
 
 class LimitRaces:
-    """Workers that claim and end at once, of two limited types, each call at another server.
+    """Workers that claim and end at once, of one or two limited types, each call at another server.
 
     A run counts from the answer of its claim to the sending of its end: what counts here is live for certain,
     so more of it than the limit at any moment is a breach.
