@@ -13,6 +13,7 @@ import grpc
 import grpc.aio
 import structlog
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Column,
     ColumnElement,
@@ -24,6 +25,8 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    any_,
+    bindparam,
     delete,
     func,
     insert,
@@ -237,7 +240,9 @@ class OutboxRelay:
     async def _forget(self, row_ids: Sequence[int]) -> Sequence[None]:
         """Delete the rows of calls that were made; calls that end together share one transaction."""
         async with self._database.begin() as session:
-            await session.execute(delete(self._table).where(self._table.c.id.in_(row_ids)))
+            # one text, whatever the number: it is prepared once
+            ids = bindparam("ids", list(row_ids), type_=ARRAY(BigInteger))
+            await session.execute(delete(self._table).where(self._table.c.id == any_(ids)))
         return [None] * len(row_ids)
 
     async def _reject(self, row: _Row, reason: str) -> None:

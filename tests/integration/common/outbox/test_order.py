@@ -8,7 +8,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import event, select, text
 
 from libs.common.db import Database
 from libs.common.outbox import OutboxRelay, enqueue
@@ -38,6 +38,30 @@ async def test_what_is_enqueued_is_sent_after_the_commit_and_deleted(
     relay.wake()
     await eventually(lambda: sent_all(database))
     assert receiver.calls == ["a1"]
+
+
+async def test_calls_that_were_made_are_forgotten_by_one_statement_whatever_their_number(
+    database: Database, relay: OutboxRelay, receiver: Receiver
+) -> None:
+    texts: set[str] = set()
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("DELETE"):
+            texts.add(statement)
+
+    event.listen(database.engine.sync_engine, "before_cursor_execute", note)
+    try:
+        for bodies in (["a1"], ["a2", "b2", "c2"], ["a3", "b3", "c3", "d3", "e3"]):
+            receiver.held = {body: asyncio.Event() for body in bodies}
+            await enqueue_all(database, *bodies)
+            await relay.relay()
+            await eventually(lambda wanted=bodies: set(wanted) <= set(receiver.calls))
+            for gate in receiver.held.values():
+                gate.set()
+            await eventually(lambda: sent_all(database))
+    finally:
+        event.remove(database.engine.sync_engine, "before_cursor_execute", note)
+    assert len(texts) == 1
 
 
 async def test_a_rolled_back_transaction_sends_nothing(
