@@ -89,30 +89,37 @@ def _secured(target: str, transport: TransportSettings) -> grpc.ChannelCredentia
 
 def _dynamic_credentials(transport: TransportSettings, *, certified: bool) -> grpc.ServerCredentials:
     """Return TLS that looks at its files at each handshake."""
-    pair = _Pair(transport)
+    pair = ServerPair(transport)
     return grpc.dynamic_ssl_server_credentials(
-        pair.shown, pair.current, require_client_authentication=certified
+        pair.first,
+        pair.current,  # type: ignore[arg-type]  # the stub doesn't know that None says "as before"
+        require_client_authentication=certified,
     )
 
 
-class _Pair:
+class ServerPair:
     """A server's key and chain as they are in their files."""
 
     def __init__(self, transport: TransportSettings) -> None:
         self._files = (transport.tls_key, transport.tls_cert, transport.tls_client_ca)
         self._version = self._stamp()
-        self.shown = self._configuration()
+        self.first = self._configuration()
 
-    def current(self) -> grpc.ServerCertificateConfiguration:
-        """Return what to show from now on; gRPC calls it at each handshake, from threads of its own."""
+    def current(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return what to show from now on, None for the same as before: gRPC then builds nothing anew.
+
+        It calls this at each handshake, from threads of its own.
+        """
         try:
             version = self._stamp()
-            if version != self._version:
-                self.shown, self._version = self._configuration(), version
-                log.info("transport.certificate_read")
+            if version == self._version:
+                return None
+            changed, self._version = self._configuration(), version
         except OSError as error:  # a file that is just being replaced: the old pair is good for one more
             log.warning("transport.certificate_unreadable", error=str(error))
-        return self.shown
+            return None
+        log.info("transport.certificate_read")
+        return changed
 
     def _configuration(self) -> grpc.ServerCertificateConfiguration:
         key, chain, roots = map(_read, self._files)

@@ -8,8 +8,9 @@ import grpc
 import pytest
 
 from libs.common.access import ANYONE, Rules, TokenFile
+from libs.common.bearer import BearerToken
 from libs.common.client import connect, error_info, reason_of
-from libs.common.credentials import InsecureTransport
+from libs.common.credentials import InsecureTransport, ServerPair
 from libs.common.interceptors.context import current_actor
 from libs.common.settings import TransportSettings
 from libs.common.testing import eventually
@@ -93,6 +94,15 @@ async def test_a_role_that_a_method_does_not_name_may_not_call_it(tmp_path):
             assert (await root.Ask(Request(), timeout=5)).text == "root"
 
 
+async def test_a_stranger_acts_for_nobody_whomever_it_names(tmp_path):
+    _tokens(tmp_path, ann="editor")
+    transport = TransportSettings(tokens_file=tmp_path / "tokens.toml")
+    async with Probe(ask=_who).serving(transport=transport, rules=Rules({ASK: ANYONE})) as stub:
+        channel = connect(stub.address, actor="ann")
+        assert (await stub_on(channel).Ask(Request(), timeout=5)).text == ""
+        await channel.close()
+
+
 async def test_what_the_table_does_not_name_only_an_admin_may_call(tmp_path):
     _tokens(tmp_path, ann="editor", root="admin")
     async with _guarded(tmp_path) as stub, _as(stub, tmp_path, "ann") as ann:
@@ -157,6 +167,27 @@ async def test_a_server_that_others_can_reach_does_not_start_without_tokens(tmp_
         await server.start()
 
 
+async def test_an_address_for_processes_that_others_can_reach_needs_tokens_too(tmp_path):
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("server")
+    transport = TransportSettings(
+        tls_cert=certificate, tls_key=key, tls_client_ca=authority.roots, process_listen="0.0.0.0:0"
+    )
+    server = Probe().server("127.0.0.1:0", transport=transport)
+    with pytest.raises(InsecureTransport, match=r"0\.0\.0\.0:0 .*FRONTROW_TOKENS_FILE"):
+        await server.start()
+
+
+def test_the_old_token_is_sent_while_its_file_is_being_written(tmp_path):
+    path = tmp_path / "mine.token"
+    path.write_text("old-token\n")
+    token, sent = BearerToken(path), []
+    for written in ("", "two words", None, "new-token\n"):
+        path.unlink() if written is None else path.write_text(written)
+        token(None, lambda metadata, error: sent.append((metadata[0][1], error)))
+    assert sent == [("Bearer old-token", None)] * 3 + [("Bearer new-token", None)]
+
+
 async def test_a_process_needs_its_certificate_and_people_do_not(tmp_path):
     authority = Authority(tmp_path)
     certificate, key = authority.issue("server")
@@ -187,6 +218,20 @@ async def test_a_new_certificate_is_shown_from_the_next_connection_on(tmp_path):
             written.replace(place)
         assert await _reached(stub.address, new.roots)
         assert not await _reached(stub.address, old.roots)
+
+
+def test_a_certificate_that_is_the_same_is_not_taken_up_again(tmp_path):
+    certificate, key = Authority(_made(tmp_path / "old")).issue("server")
+    pair = ServerPair(TransportSettings(tls_cert=certificate, tls_key=key))
+    assert pair.current() is None
+    for written, place in zip(
+        Authority(_made(tmp_path / "new")).issue("server"), (certificate, key), strict=True
+    ):
+        written.replace(place)
+    assert pair.current() is not None
+    assert pair.current() is None
+    certificate.unlink()
+    assert pair.current() is None
 
 
 def _made(folder: Path) -> Path:
