@@ -27,8 +27,16 @@ _FREE_PORT = "127.0.0.1:0"
 _GRACE_SECONDS = 5.0
 
 
+class OneAddressForFour(ValueError):
+    """Refuse a setting that names one address, where each of four servers would need its own."""
+
+
 class Composition:
-    """Four servers and three workers. `ephemeral_ports` ignores the configured listen addresses."""
+    """Four servers and three workers. `ephemeral_ports` ignores the configured listen addresses.
+
+    Raises:
+        OneAddressForFour: `common` names an address for processes.
+    """
 
     def __init__(
         self,
@@ -38,6 +46,11 @@ class Composition:
         workers: bool = True,
         ephemeral_ports: bool = False,
     ) -> None:
+        if common.transport.process_listen:
+            raise OneAddressForFour(
+                "FRONTROW_PROCESS_LISTEN is one address, and four servers run in this process: unset it, or "
+                "start each server as a process of its own"
+            )
         self._common = common
         self._data_dir = data_dir
         self._with_workers = workers
