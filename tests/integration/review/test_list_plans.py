@@ -1,7 +1,8 @@
-"""Lists walk indexes, whatever is asked for: no plan reads a large table from one end to the other."""
+"""Lists and look-ups walk indexes, whatever is asked: no plan reads a large table from end to end."""
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 import re
@@ -13,13 +14,15 @@ import pytest
 from sqlalchemy import event
 
 from libs.common.db import Database
-from services.review import repository_list
+from services.review import repository_cleanup, repository_list, repository_similar
 from services.review.models import RUNWAY, STREET, GalleryTables
+from services.review.repository_cleanup import Window
 from services.review.repository_list import DraftFilter
 from services.review.states import Status
 
 ROWS = 10_000
 LARGE = re.compile("media|media_bands|.*_images|.*_drafts")
+GRACE = datetime.timedelta(hours=1)
 
 _FILL = """
 SET session_replication_role = replica;
@@ -89,7 +92,9 @@ def literal(value: Any) -> str:
     if isinstance(value, bool | int):
         return str(value)
     if isinstance(value, list):
-        return f"ARRAY[{', '.join(map(literal, value))}]"
+        return f"ARRAY[{', '.join(map(literal, value))}]" if value else "'{}'"
+    if isinstance(value, datetime.timedelta):
+        return f"'{value.total_seconds()} s'"
     return "'" + str(value).replace("'", "''") + "'"
 
 
@@ -132,3 +137,20 @@ async def test_no_page_of_drafts_is_found_by_a_scan(
                 await repository_list.list_drafts(session, tables, wanted, before_id=7_500, limit=51)
         for statement, values in asked.statements:
             assert not scanned(await plan_of(planner, statement, values)), wanted
+
+
+async def test_near_duplicates_and_images_without_references_are_found_without_a_scan(
+    planner: asyncpg.Connection[asyncpg.Record], database: Database
+) -> None:
+    with Asked(database) as asked:
+        async with database.begin() as session:
+            row = await repository_similar.original(session, "plan/7")
+            await repository_similar.find_similar(session, row, 6)
+            window = await repository_cleanup.next_window(session, 100, 200)
+            assert window is not None
+            await repository_cleanup.count(session, window, GRACE)
+            await repository_cleanup.mark(session, window, GRACE)
+            await repository_cleanup.condemn(session, Window(100, 300), GRACE)
+            await repository_cleanup.claim_condemned(session, 10, GRACE)
+    for statement, values in asked.statements:
+        assert not scanned(await plan_of(planner, statement, values)), statement
