@@ -8,6 +8,7 @@ check lasts); the machine runs the sweep by hand, with a patience that lives on 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,6 +144,9 @@ class Rig:
 
     async def _serve(self) -> tuple[ContextServer, Tasks, Any]:
         mounted = await mount(SETTINGS, common_settings(self.url))
+        # Old tasks go when a rule says so: a server's own look begins with its start and after each failure.
+        loops = [loop for loop in mounted.loops if not isinstance(loop, Retention)]
+        mounted = dataclasses.replace(mounted, loops=loops)
         server = ContextServer("task", "127.0.0.1:0", mounted)
         # The parts of a server are nobody's business but its own; here they are told what time it is.
         parts = mounted.on_stopping.__self__  # type: ignore[attr-defined]
