@@ -44,6 +44,8 @@ async def test_a_limit_is_never_exceeded_when_it_is_the_only_one(
         await races.no_room_is_lost()
     assert races.claimed > 100
     assert set(races.most.values()) == {3}
+    deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    assert await connection.fetchval(deadlocks) == 0, races.slowest_seconds
 
 
 async def _finish(tasks: Tasks, run: task_pb2.Task) -> None:
