@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import asyncpg
@@ -19,6 +19,7 @@ from tests.integration.ingest.site import Site, image_site
 from tests.soak.ingest import audit
 from tests.soak.ingest.fleet import ACTOR, Fleet
 from tests.soak.ingest.model import Article, Plan, Submission
+from tests.soak.task.fleet import Machine
 
 SUBMITTERS = 8
 PASSING = {
@@ -62,6 +63,11 @@ class Report:
     objects: int = 0
     cleaned: int = 0
     slowest_serving_seconds: float = 0.0
+
+    @property
+    def died_with_their_worker(self) -> int:
+        """Runs that a worker's death ended; that their jobs all ended as they must, says the audit."""
+        return self.runs["lost STALE"] + self.runs["lost ABANDONED"]
 
 
 class Campaign:
@@ -145,14 +151,19 @@ class Campaign:
         self._random.shuffle(faults)
         for fault in faults:
             await asyncio.sleep(self._random.uniform(0, scale.longest_pause_seconds))
-            self.report.faults[fault.__name__.strip("_")] += 1  # type: ignore[attr-defined]
             await fault()
+            self.report.faults[fault.__name__.strip("_")] += 1  # type: ignore[attr-defined]
 
     async def _kill_worker(self) -> None:
-        await self._random.choice(self.fleet.workers).kill()
+        await self._kill_one(self.fleet.workers)
 
     async def _kill_server(self) -> None:
-        await self._random.choice(self.fleet.servers).kill()
+        await self._kill_one(self.fleet.servers)
+
+    async def _kill_one(self, machines: Sequence[Machine]) -> None:
+        """Kill one that lives: those that an earlier fault ended may not have been started again yet."""
+        living = await eventually(lambda: [machine for machine in machines if machine.alive], 30)
+        await self._random.choice(living).kill()
 
     async def _kill_postgres(self) -> None:
         await self.fleet.postgres.kill()

@@ -11,6 +11,9 @@ from tests.soak.ingest.campaign import Campaign, Scale
 
 SUBMISSIONS, WORKERS, SERVERS, DATABASES, STORES, CLEAN_UPS = 2_000, 60, 30, 12, 12, 10
 
+# As many kills may all meet idle workers.
+FEW_KILLS = 10
+
 
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("store", ["folder", "seaweedfs"])
@@ -34,3 +37,5 @@ async def test_the_drafts_are_the_models_whatever_is_killed(
     report = await Campaign(scale).run()
     tell(report)
     assert report.faults["kill_worker"] == scale.worker_kills
+    if scale.worker_kills >= FEW_KILLS:
+        assert report.died_with_their_worker, "no kill met a run: the campaign showed nothing"
