@@ -1,27 +1,19 @@
 """Run the slicing worker alone: `python -m services.asr.slicing`; its address answers health checks."""
 
 import sys
-from dataclasses import dataclass, field
 
 from libs.common.health import Health
 from libs.common.server import Mounted, run
-from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from libs.common.surroundings import WorkerSurroundings
 from services.access import RULES
 from services.asr.slicing.mount import build_worker
 from services.asr.slicing.settings import SlicingWorkerSettings
 
 
-@dataclass(frozen=True)
-class _Environment:
-    transport: TransportSettings = field(default_factory=TransportSettings)
-    peers: PeerSettings = field(default_factory=PeerSettings)
-    store: StoreSettings = field(default_factory=StoreSettings)
-
-
 async def _mount() -> tuple[str, Mounted]:
     settings = SlicingWorkerSettings()
     health = Health()
-    worker = build_worker(settings, _Environment(), health.set_serving)
+    worker = build_worker(settings, WorkerSurroundings.from_environment(), health.set_serving)
 
     async def close() -> None:
         await worker.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -17,7 +17,7 @@ from libs.common.client import connect
 from libs.common.dial import dial
 from libs.common.loops import Loop
 from libs.common.objects import open_store
-from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
+from libs.common.surroundings import Surroundings
 from services.asr.slicing.peers import SlicingPeer, TaskUrls
 from services.asr.slicing.selection import Rules
 from services.asr.slicing.settings import SlicingWorkerSettings
@@ -27,23 +27,6 @@ from services.asr.worker.llm_topics import Model
 log = structlog.get_logger(__name__)
 
 TASK_TYPES = ("ai_slice", "ai_slice_draft", "draft")
-
-
-class Surroundings(Protocol):
-    """What the worker stands on; it has no database."""
-
-    @property
-    def transport(self) -> TransportSettings:
-        """How calls travel."""
-
-    @property
-    def peers(self) -> PeerSettings:
-        """Where the task and the asr service are."""
-
-    @property
-    def store(self) -> StoreSettings:
-        """Where recordings and clips are kept."""
-
 
 OnServing = Callable[[bool], None]
 """Told False when infrastructure counts as down, and True when it is back (domain.md 2.4)."""
