@@ -97,6 +97,7 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
         ingest_work_service_pb2_grpc.add_IngestWorkServiceServicer_to_server(work, server)
 
     async def close() -> None:
+        await parts.keys.drained()
         await parts.desk.drained()
         await wires.close()
 

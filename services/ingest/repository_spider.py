@@ -32,9 +32,13 @@ async def of_request(session: AsyncSession, request_id: str) -> AnyRow | None:
 
 
 async def get(session: AsyncSession, spider_id: UUID, *, lock: bool = False) -> AnyRow | None:
-    """Return a spider, None when there is none; with `lock`, held till the transaction ends."""
+    """Return a spider, None when there is none; with `lock`, held till the transaction ends.
+
+    Held against others that lock, and not against submissions, whose rows refer to the spider: all keys'
+    submissions share a statement, which would wait.
+    """
     query = select(spiders).where(spiders.c.id == spider_id)
-    return (await session.execute(query.with_for_update() if lock else query)).one_or_none()
+    return (await session.execute(query.with_for_update(key_share=True) if lock else query)).one_or_none()
 
 
 async def add_key(

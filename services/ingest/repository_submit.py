@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Text, any_, delete, func, literal, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.lane import Connection
@@ -119,13 +120,12 @@ def _columns(entries: Sequence[Entry]) -> tuple[list[object], ...]:
     )
 
 
-async def sealed_secret(session: AsyncSession, key_id: str) -> bytes | None:
-    """Return the box with the secret of a key that works, None when there is none or it is revoked."""
-    query = select(spider_keys.c.sealed_secret).where(
-        spider_keys.c.key_id == key_id, spider_keys.c.revoked_at.is_(None)
+async def sealed_secrets(session: AsyncSession, key_ids: Sequence[str]) -> dict[str, bytes]:
+    """Return the boxes with the secrets of those keys that work: they are known and not revoked."""
+    query = select(spider_keys.c.key_id, spider_keys.c.sealed_secret).where(
+        spider_keys.c.key_id == any_(literal(list(key_ids), ARRAY(Text))), spider_keys.c.revoked_at.is_(None)
     )
-    box: bytes | None = (await session.execute(query)).scalar_one_or_none()
-    return box
+    return {row.key_id: row.sealed_secret for row in await session.execute(query)}
 
 
 async def purge_nonces(session: AsyncSession, keep_seconds: float) -> int:

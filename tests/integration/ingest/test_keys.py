@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from uuid import UUID
 
 import grpc
 import pytest
@@ -14,8 +16,9 @@ from frontrow.ingest.v1 import ingest_service_pb2
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.client import error_info
+from libs.common.db import Database
 from libs.common.testing import eventually
-from services.ingest import repository_submit
+from services.ingest import repository_spider, repository_submit
 from services.ingest.mount import mount
 from tests.conftest import Serve
 from tests.integration.ingest.conftest import Ingest, common_settings, gallery, ingest_settings
@@ -180,23 +183,55 @@ async def test_a_revoked_key_is_told_so_before_its_signature_is_looked_at(ingest
     assert await reason(ingest.call(submission())) == "UNKNOWN_KEY"
 
 
+Read = list[list[str]]
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Give the keys of each look into the database."""
+    made, read = Read(), repository_submit.sealed_secrets
+
+    async def noted(session: AsyncSession, key_ids: Sequence[str]) -> dict[str, bytes]:
+        made.append(list(key_ids))
+        return await read(session, key_ids)
+
+    monkeypatch.setattr(repository_submit, "sealed_secrets", noted)
+    return made
+
+
 async def test_forged_calls_do_not_make_the_keys_own_calls_read_its_secret_again(
-    ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+    ingest: Ingest, reads: Read
 ) -> None:
-    reads, read = 0, repository_submit.sealed_secret
-
-    async def counted(session: AsyncSession, key_id: str) -> bytes | None:
-        nonlocal reads
-        reads += 1
-        return await read(session, key_id)
-
-    monkeypatch.setattr(repository_submit, "sealed_secret", counted)
     secret = ingest.secret
     assert (await ingest.call(submission())).accepted
-    assert reads == 1
+    assert len(reads) == 1
     for forged in range(1, 4):
         ingest.secret = "wrong"
         assert await reason(ingest.call(submission())) == "BAD_SIGNATURE"
         ingest.secret = secret
         assert (await ingest.call(submission())).accepted
-        assert reads == 1 + forged
+        assert len(reads) == 1 + forged
+
+
+async def test_forged_calls_that_come_together_share_their_looks_into_the_database(
+    ingest: Ingest, reads: Read
+) -> None:
+    request = submission()
+    made_up = [f"fk_{number:018x}" for number in range(200)]
+    calls = [
+        ingest.call(request, sign(request.SerializeToString(), key_id=key_id, secret="wrong"))
+        for key_id in (*made_up, ingest.key_id)
+    ]
+    told = Counter(await asyncio.gather(*(reason(call) for call in calls)))
+    assert told == {"UNKNOWN_KEY": 200, "BAD_SIGNATURE": 1}
+    assert len(reads) < 100
+    assert sorted(key for keys in reads for key in keys) == sorted([*made_up, ingest.key_id])
+
+
+async def test_a_rotation_that_takes_its_time_holds_up_no_submission(
+    ingest: Ingest, database: Database
+) -> None:
+    async with database.begin() as session:
+        assert await repository_spider.get(session, UUID(ingest.spider_id), lock=True) is not None
+        async with asyncio.timeout(5):
+            assert (await ingest.call(submission())).accepted
