@@ -132,3 +132,22 @@ async def test_a_task_whose_answer_is_on_the_wire_when_the_worker_stops_goes_bac
     task = await tasks.get(made.id)
     assert (status_name(task), task.attempt, task.status_reason) == ("PENDING", 0, "REPLY_LOST")
     assert begun == []
+
+
+async def test_an_idle_worker_whose_server_answers_nothing_any_more_stops_within_five_seconds(
+    tasks: Tasks,
+) -> None:
+    async with _proxied(tasks) as (proxy, through):
+
+        async def handle(run: Run) -> Outcome:
+            return Completed()
+
+        kind = new_type()
+        worker = Worker(target=Dial(through, plaintext=True), types=[kind], handler=handle, concurrency=1)
+        await worker.start()
+        await _asks(tasks, worker, kind)
+        proxy.hold()
+        began = time.monotonic()
+        await worker.stop()
+        assert time.monotonic() - began < 5
+        proxy.flow()

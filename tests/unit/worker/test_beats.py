@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import grpc
+import pytest
 from frontrow.task.v1 import task_pb2, task_service_pb2, work_pb2
 from frontrow.worker import beats as schedule
 from frontrow.worker.beats import BeatThread, OnResult
@@ -45,8 +47,24 @@ class _Service:
         return response
 
 
+class _BlackHole(_Service):
+    """Takes every beat and answers none before the test is over."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: 0)
+        self.taken = threading.Event()
+        self.over = threading.Event()
+
+    def heartbeat(
+        self, request: task_service_pb2.HeartbeatRequest, context: grpc.ServicerContext
+    ) -> task_service_pb2.HeartbeatResponse:
+        self.taken.set()
+        self.over.wait(30)
+        return task_service_pb2.HeartbeatResponse()
+
+
 @contextmanager
-def _beating(service: _Service, on_result: OnResult) -> Iterator[None]:
+def _beating(service: _Service, on_result: OnResult) -> Iterator[BeatThread]:
     """Beat for two runs, as often as may be."""
     server = grpc.server(ThreadPoolExecutor(2))
     heartbeat = grpc.unary_unary_rpc_method_handler(
@@ -67,7 +85,7 @@ def _beating(service: _Service, on_result: OnResult) -> Iterator[None]:
     beats.set_interval(0.05)
     beats.start()
     try:
-        yield
+        yield beats
     finally:
         beats.stop()
         server.stop(0).wait()
@@ -98,6 +116,20 @@ def test_the_last_beat_says_goodbye_once() -> None:
         assert service.third.wait(10)
         assert service.goodbyes == 0
     assert service.goodbyes == 1
+
+
+def test_a_server_that_never_answers_holds_up_the_end_for_one_goodbye(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(schedule, "GOODBYE_SECONDS", 0.5)
+    service = _BlackHole()
+    with _beating(service, lambda *_: None) as beats:
+        assert service.taken.wait(10)
+        began = time.monotonic()
+        beats.stop()
+        took = time.monotonic() - began
+        service.over.set()
+    assert 0.5 <= took < 3
 
 
 def test_the_beats_after_a_lost_claim_are_enough_for_the_server_to_give_it_back() -> None:

@@ -52,6 +52,7 @@ class BeatThread:
         self._begun = 0
         self._stopped = False
         self._condition = threading.Condition()
+        self._under_way: grpc.Future[task_service_pb2.HeartbeatResponse] | None = None
         self._thread = threading.Thread(target=self._beat_on, name="frontrow-beats", daemon=True)
 
     @property
@@ -64,10 +65,16 @@ class BeatThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Say goodbye, so that what this worker got without knowing goes back at once; end the thread."""
+        """Say goodbye, so that what this worker got without knowing goes back at once; end the thread.
+
+        Takes at most `GOODBYE_SECONDS`, whatever the server does: a beat under way is broken off, since the
+        goodbye names the same leases.
+        """
         with self._condition:
             self._stopped = True
             self._condition.notify()
+            if self._under_way is not None:
+                self._under_way.cancel()
         self._thread.join()
 
     def step(self) -> None:
@@ -144,8 +151,8 @@ class BeatThread:
         )
         sent = time.monotonic()
         try:
-            response = stub.Heartbeat(request, timeout=CALL_SECONDS)
-        except grpc.RpcError as error:
+            response = self._call(stub, request)
+        except (grpc.RpcError, grpc.FutureCancelledError) as error:
             _log.warning("worker.beat_failed code=%s", getattr(error, "code", lambda: None)())
             return False
         age = time.monotonic() - sent
@@ -159,6 +166,16 @@ class BeatThread:
             elif not renewed or result.cancel_requested or run.doubted:
                 self._tell(run, result)
         return True
+
+    def _call(
+        self, stub: task_service_pb2_grpc.TaskServiceStub, request: task_service_pb2.HeartbeatRequest
+    ) -> task_service_pb2.HeartbeatResponse:
+        """Make a call that `stop` can break off. Raises FutureCancelledError when it did, or RpcError."""
+        with self._condition:
+            if self._stopped:
+                raise grpc.FutureCancelledError
+            self._under_way = call = stub.Heartbeat.future(request, timeout=CALL_SECONDS)
+        return call.result()
 
     def _say_goodbye(self, stub: task_service_pb2_grpc.TaskServiceStub) -> None:
         """Name for the last time what is held: all else that was claimed for this worker goes back at once.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from frontrow.task.v1 import task_service_pb2
+from frontrow.task.v1 import task_service_pb2, work_pb2
 from frontrow.worker.beats import BeatThread
 from frontrow.worker.calls import LARGEST_BATCH, Calls
 from frontrow.worker.execute import Handler
@@ -208,9 +208,18 @@ class Dispatcher:
         except BaseException as error:
             self._broken_off(batch, error)
             raise
-        for (run, _), result in zip(batch, response.finish_results, strict=True):
-            self._runs.settle(run, result.outcome)
         self._answered(response, asked, count)
+        self._settle(batch, response.finish_results)
+
+    def _settle(self, batch: Sequence[Ended], results: Sequence[work_pb2.FinishResult]) -> None:
+        """Settle what was answered; the rest, left out by a server that broke its word, is sent once more."""
+        for (run, _), result in zip(batch, results, strict=False):
+            self._runs.settle(run, result.outcome)
+        left_out = batch[len(results) :]
+        if left_out:
+            _log.error("worker.results_missing count=%d of=%d", len(left_out), len(batch))
+            self._runs.put_back(left_out)
+            self._call_failed()
 
     async def _finish_apart(self, batch: Sequence[Ended]) -> None:
         """End each run by itself, so that the one the server refuses doesn't hold up the others."""

@@ -96,7 +96,11 @@ class Worker:
         _log.info("worker.started worker_id=%s types=%s", self.worker_id, ",".join(self._types))
 
     async def stop(self, grace_seconds: float = 10.0) -> None:
-        """Stop claiming, let runs end or give them back, send what ended; takes at most about the grace."""
+        """Stop claiming, let runs end or give them back, send what ended.
+
+        Takes as long as that does, at most `grace_seconds`, and up to 3 s for the last word to a server that
+        doesn't answer; a worker that holds no run takes at most 5 s in all.
+        """
         if self._dispatcher is None or self._beats is None or self._channel is None:
             return
         await self._dispatcher.drain(grace_seconds)
