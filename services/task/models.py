@@ -207,5 +207,7 @@ workers = Table(
     Column("types", ARRAY(Text), nullable=False),
     Column("first_seen_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
     Column("last_seen_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
+    # Kept for a day: a server that heard of the worker before it left may only now come to write that down.
+    Column("left_at", DateTime(timezone=True)),
 )
 Index("ix_workers_last_seen", workers.c.last_seen_at)

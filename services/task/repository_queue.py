@@ -103,9 +103,10 @@ async def ahead(session: AsyncSession, row: RowMapping) -> int:
 async def live_workers(
     session: AsyncSession, task_type: str, *, minutes: int = LIVE_WORKER_MINUTES
 ) -> Sequence[RowMapping]:
-    """Return the workers seen lately, all or those of one type, the latest first."""
+    """Return the workers seen lately that haven't left, all or those of one type, the latest first."""
     query = select(workers).where(
-        workers.c.last_seen_at > func.now() - func.make_interval(0, 0, 0, 0, 0, minutes)
+        workers.c.last_seen_at > func.now() - func.make_interval(0, 0, 0, 0, 0, minutes),
+        workers.c.left_at.is_(None),
     )
     if task_type:
         query = query.where(literal(task_type) == any_(workers.c.types))

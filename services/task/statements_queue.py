@@ -73,7 +73,7 @@ SELECT n.type,
         (SELECT queued_at FROM task.tasks WHERE type = n.type AND {RETURNED}
          ORDER BY claim_order, id LIMIT 1)) AS oldest_queued_at,
     (SELECT count(*) FROM task.workers w WHERE n.type = ANY(w.types)
-     AND w.last_seen_at > now() - interval '3 minutes') AS workers
+     AND w.last_seen_at > now() - interval '3 minutes' AND w.left_at IS NULL) AS workers
 FROM names n
 LEFT JOIN task.queue_counts c ON c.type = n.type
 LEFT JOIN unfolded u ON u.type = n.type
@@ -103,18 +103,23 @@ SELECT count(*) FROM (
 ) a
 """
 
-# $1 worker ids, $2 their types, joined by commas.
+# $1 worker ids, $2 their types, joined by commas. An id is new at each start: one that left never comes back.
 SEEN = """
 INSERT INTO task.workers AS w (worker_id, types)
 SELECT u.id, string_to_array(u.types, ',') FROM unnest($1::text[], $2::text[]) AS u(id, types) ORDER BY u.id
 ON CONFLICT (worker_id) DO UPDATE SET last_seen_at = now(),
     types = CASE WHEN cardinality(excluded.types) > 0 THEN excluded.types ELSE w.types END
+WHERE w.left_at IS NULL
 """
 
 DROP_WORKERS = "DELETE FROM task.workers WHERE last_seen_at < now() - interval '1 day'"
 
-# $1 workers that have gone.
-LEFT = "DELETE FROM task.workers WHERE worker_id = ANY($1::text[])"
+# $1 workers that have gone, perhaps before anybody wrote down that they were there.
+LEFT = """
+INSERT INTO task.workers (worker_id, types, left_at)
+SELECT u.id, '{}'::text[], now() FROM unnest($1::text[]) AS u(id) ORDER BY u.id
+ON CONFLICT (worker_id) DO UPDATE SET last_seen_at = now(), left_at = now()
+"""
 
 # $1 workers, $2, $3 the runs they name.
 LEFT_BEHIND = """

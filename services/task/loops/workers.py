@@ -32,7 +32,7 @@ class WorkerRegistry:
             self._loop.wake()
 
     def left(self, worker_id: str) -> None:
-        """Note that a worker has gone for good."""
+        """Note that a worker has gone for good, whatever other servers still have to write down of it."""
         self._seen.pop(worker_id, None)
         self._left.add(worker_id)
         self._loop.wake()

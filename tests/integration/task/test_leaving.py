@@ -5,7 +5,12 @@ from __future__ import annotations
 from frontrow.task.v1 import task_pb2
 from frontrow.task.v1 import task_service_pb2 as pb
 
+from libs.common.db import Database
+from libs.common.lane import Lane
+from libs.common.settings import DatabaseSettings
 from libs.common.testing import eventually
+from services.task import repository_queue
+from services.task.loops.workers import WorkerRegistry
 from tests.integration.task.service import Tasks, new_type, status_name
 
 
@@ -59,3 +64,20 @@ async def test_a_worker_that_left_is_no_worker_any_more(tasks: Tasks) -> None:
         return not await known()
 
     await eventually(unknown)
+
+
+async def test_a_worker_that_left_stays_away_whatever_another_server_has_yet_to_write_down(
+    database: Database, database_url: str
+) -> None:
+    settings = DatabaseSettings(url=database_url)
+    lanes = [Lane(settings, f"server-{number}") for number in range(2)]
+    gone, late = (WorkerRegistry(lane) for lane in lanes)
+    worker, kind = f"leaver-{new_type()}", new_type()
+    late.saw(worker, [kind])
+    gone.left(worker)
+    await gone.step()
+    await late.step()
+    async with database.begin() as session:
+        assert await repository_queue.live_workers(session, kind) == []
+    for lane in lanes:
+        await lane.close()
