@@ -41,15 +41,16 @@ class Steps(Campaign):
     async def _die(self, death: Death, submission: Submission, site: str) -> None:
         await self.submit(submission, site)
         fleet = self.fleet
-        self.report.faults[f"kill_{death.victim}"] += 1
         pid = 0 if death.victim == "worker" else fleet.postgres.pid
         arguments = (death.when, death.step, str(pid))
         worker = await fleet.run("tests.soak.ingest.dying_worker", "dying", *arguments)
         assert worker.process is not None
         if death.victim == "worker":
             await asyncio.wait_for(worker.process.wait(), 60)
+            self.report.faults["kill_worker"] += 1
             return
         await asyncio.wait_for(fleet.postgres.ended(), 60)
+        self.report.faults["kill_postgres"] += 1
         await fleet.postgres.begin_again()
         await self.job_ended(submission, 90)
         await worker.kill()

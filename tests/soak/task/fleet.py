@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -62,6 +63,15 @@ class Machine:
         """Kill it with -9."""
         if self.process is not None:
             await kill_child(self.process)
+
+    async def end(self, within_seconds: float) -> None:
+        """Ask it to end, as a service manager does. Raises TimeoutError when it takes longer."""
+        assert self.process is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, signal.SIGTERM)
+        await asyncio.wait_for(self.process.wait(), within_seconds)
+        # the second: it had only just begun
+        assert self.process.returncode in {0, -signal.SIGTERM}, self._log.read_text()[-3000:]
 
     @property
     def alive(self) -> bool:

@@ -103,6 +103,26 @@ class Model:
 
     def beat(self, worker: str, named: Sequence[tuple[Run, int | None]]) -> list[tuple[str, bool]]:
         """Renew what is live; give back what the worker did not name twice. Returns (outcome, cancel)."""
+        answers = self._renew(named)
+        for task in self._unnamed(worker, named):
+            if self.now - task.started > LOST_CLAIM:
+                task.absent += 1
+                if task.absent >= 2:
+                    self.give_back(task)
+        return answers
+
+    def leave(self, worker: str, named: Sequence[tuple[Run, int | None]]) -> list[tuple[str, bool]]:
+        """Take a worker's last beat: renew what it names, give back the rest. Returns (outcome, cancel)."""
+        answers = self._renew(named)
+        for task in self._unnamed(worker, named):
+            self.give_back(task)
+        return answers
+
+    def _unnamed(self, worker: str, named: Sequence[tuple[Run, int | None]]) -> list[ModelTask]:
+        runs = {run for run, _ in named}
+        return [task for task in self.tasks.values() if task.worker == worker and task.run not in runs]
+
+    def _renew(self, named: Sequence[tuple[Run, int | None]]) -> list[tuple[str, bool]]:
         answers = []
         for run, progress in named:
             task = self.live(run)
@@ -113,12 +133,6 @@ class Model:
             if progress is not None and progress > task.progress:
                 task.progress, task.rose = progress, self.now
             answers.append(("RENEWED", task.cancel_requested))
-        runs = {run for run, _ in named}
-        for task in self.tasks.values():
-            if task.worker == worker and task.run not in runs and self.now - task.started > LOST_CLAIM:
-                task.absent += 1
-                if task.absent >= 2:
-                    self.give_back(task)
         return answers
 
     def give_back(self, task: ModelTask) -> None:

@@ -15,10 +15,11 @@ from google.protobuf.message import Message
 from libs.common.ids import uuid7
 from libs.common.testing import eventually
 from tests.soak.task import audit
-from tests.soak.task.fleet import LEASE_SECONDS, Fleet
+from tests.soak.task.fleet import LEASE_SECONDS, Fleet, Machine
 
 _PLANS = ["complete"] * 16 + ["fail", "fail once", "fail once", "release once"]
 BATCH = 25
+GOODBYE_SECONDS = 20.0
 _PASSING = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 
 
@@ -26,12 +27,13 @@ _PASSING = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 class Plan:
     """How large a storm is.
 
-    `work_seconds` is the longest a handler takes; pauses lie between two faults; of the outages of PostgreSQL
-    the first takes `outage_seconds`, the others up to 2 s.
+    `goodbyes` are deaths that were asked for. `work_seconds` is the longest a handler takes; pauses lie between
+    two faults; of the outages of PostgreSQL the first takes `outage_seconds`, the others up to 2 s.
     """
 
     tasks: int
     kills: int
+    goodbyes: int
     restarts: int
     cuts: int
     servers: int = 2
@@ -135,21 +137,31 @@ class Storm:
 
     async def _rage(self) -> None:
         plan = self.plan
-        faults = [self._kill] * plan.kills + [self._restart_postgres] * plan.restarts
+        faults = [self._kill] * plan.kills + [self._say_goodbye] * plan.goodbyes
+        faults += [self._restart_postgres] * plan.restarts
         faults += [self._random.choice([self._cut, self._hold, self._cut_database]) for _ in range(plan.cuts)]
         faults += [self._cut_listeners] * (plan.cuts // 3 + 1)
         self._random.shuffle(faults)
         for fault in faults:
             await asyncio.sleep(self._random.uniform(0, plan.longest_pause_seconds))
-            self.report.faults[fault.__name__.strip("_")] += 1
             await fault()
+            self.report.faults[fault.__name__.strip("_")] += 1
 
     async def _kill(self) -> None:
         """Kill a server or a worker with -9; another one takes its place at once."""
-        kind = self._random.choice([self.fleet.servers, self.fleet.workers, self.fleet.workers])
-        victim = self._random.choice(kind)
+        victim = self._victim()
         await victim.kill()
         await victim.start()
+
+    async def _say_goodbye(self) -> None:
+        """Let a server or a worker end as it should, whatever else goes on; another one takes its place."""
+        victim = self._victim()
+        await victim.end(GOODBYE_SECONDS)
+        await victim.start()
+
+    def _victim(self) -> Machine:
+        kind = self._random.choice([self.fleet.servers, self.fleet.workers, self.fleet.workers])
+        return self._random.choice(kind)
 
     async def _cut(self) -> None:
         self._random.choice(self.fleet.proxies).cut()

@@ -1,4 +1,4 @@
-"""10,000 tasks under 200 kills, restarts of PostgreSQL, cut listeners and cut connections."""
+"""10,000 tasks under 200 kills and 40 goodbyes, restarts of PostgreSQL, cut listeners and cut connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.soak.task.storm import Plan, Storm
 
-TASKS, KILLS, RESTARTS, CUTS = 10_000, 200, 6, 60
+TASKS, KILLS, GOODBYES, RESTARTS, CUTS = 10_000, 200, 40, 6, 60
 SERVING_AGAIN_SECONDS = 5.0
 
 
@@ -20,6 +20,7 @@ async def test_every_task_ends_exactly_once_whatever_is_killed_or_cut(
     plan = Plan(
         tasks=round(TASKS * share),
         kills=max(2, round(KILLS * share)),
+        goodbyes=max(2, round(GOODBYES * share)),
         restarts=max(1, round(RESTARTS * share)),
         cuts=max(3, round(CUTS * share)),
         servers=3,
@@ -36,4 +37,5 @@ async def test_every_task_ends_exactly_once_whatever_is_killed_or_cut(
     tell(report)
     assert report.ended.total() == plan.tasks
     assert report.faults["kill"] == plan.kills
+    assert report.faults["say_goodbye"] == plan.goodbyes
     assert max(report.serving_again_seconds) <= SERVING_AGAIN_SECONDS

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 import time
 
@@ -51,7 +52,7 @@ def _outcome(run: Run) -> Outcome:
 
 
 async def main() -> None:
-    """Work until killed."""
+    """Work until killed, or until asked to end: then give back what a second isn't enough for."""
     target, kind, path, slots = sys.argv[1:]
     effects = Effects(path)
     worker = Worker(
@@ -61,8 +62,11 @@ async def main() -> None:
         concurrency=int(slots),
         wait_seconds=5,
     )
+    asked = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
     await worker.start()
-    await asyncio.Event().wait()
+    await asked.wait()
+    await worker.stop(grace_seconds=2)
 
 
 if __name__ == "__main__":

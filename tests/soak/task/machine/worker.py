@@ -79,18 +79,33 @@ class WorkerRules(Core):
         """Beat for what the worker holds, perhaps not all of it, and for runs that aren't its own."""
         named = [(run, progress) for run in self.held[worker][omitted:]]
         named += [(run, progress) for run in map(self.some_run, also) if (run, progress) not in named]
+        expected = self.model.beat(self.workers[worker], named)
+        assert self._say(worker, server, named) == expected
+        lost = {run for (run, _), (outcome, _) in zip(named, expected, strict=True) if outcome != "RENEWED"}
+        self.held[worker] = [run for run in self.held[worker] if run not in lost]
+
+    @rule(worker=workers, server=servers, omitted=st.sampled_from([0, 0, 1, 2]))
+    def goodbye(self, worker: int, server: int, omitted: int) -> None:
+        """Leave: what isn't named goes back at once. What is waits out its lease, since nobody works on it."""
+        named: list[tuple[Run, int | None]] = [(run, None) for run in self.held[worker][omitted:]]
+        expected = self.model.leave(self.workers[worker], named)
+        assert self._say(worker, server, named, leaving=True) == expected
+        self.held[worker] = []
+        self.workers[worker] += "'"
+
+    def _say(
+        self, worker: int, server: int, named: Sequence[tuple[Run, int | None]], *, leaving: bool = False
+    ) -> list[tuple[str, bool]]:
         request = pb.HeartbeatRequest(
             worker_id=self.workers[worker],
             leases=[
                 work_pb2.Lease(task_id=str(run.task_id), version=run.version, progress=progress)
                 for run, progress in named
             ],
+            leaving=leaving,
         )
-        expected = self.model.beat(self.workers[worker], named)
         response = self.call(lambda: self.client(server).stub.Heartbeat(request, timeout=20))
-        assert [(lease_name(result), result.cancel_requested) for result in response.results] == expected
-        lost = {run for (run, _), (outcome, _) in zip(named, expected, strict=True) if outcome != "RENEWED"}
-        self.held[worker] = [run for run in self.held[worker] if run not in lost]
+        return [(lease_name(result), result.cancel_requested) for result in response.results]
 
     @rule(worker=workers, server=servers, items=st.lists(st.tuples(picks, ends), min_size=1, max_size=3))
     def finish(self, worker: int, server: int, items: list[tuple[int, End]]) -> None:
