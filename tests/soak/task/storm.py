@@ -27,8 +27,8 @@ _PASSING = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 class Plan:
     """How large a storm is.
 
-    `goodbyes` are deaths that were asked for. `work_seconds` is the longest a handler takes; pauses lie between
-    two faults; of the outages of PostgreSQL the first takes `outage_seconds`, the others up to 2 s.
+    `goodbyes` are deaths that were asked for. `work_seconds` is the longest a handler takes; pauses lie
+    between two faults; of the outages of PostgreSQL the first takes `outage_seconds`, the others up to 2 s.
     """
 
     tasks: int

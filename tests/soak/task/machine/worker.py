@@ -86,7 +86,7 @@ class WorkerRules(Core):
 
     @rule(worker=workers, server=servers, omitted=st.sampled_from([0, 0, 1, 2]))
     def goodbye(self, worker: int, server: int, omitted: int) -> None:
-        """Leave: what isn't named goes back at once. What is waits out its lease, since nobody works on it."""
+        """Leave: what isn't named goes back at once. What is named waits out its lease: nobody is at it."""
         named: list[tuple[Run, int | None]] = [(run, None) for run in self.held[worker][omitted:]]
         expected = self.model.leave(self.workers[worker], named)
         assert self._say(worker, server, named, leaving=True) == expected
