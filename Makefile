@@ -123,7 +123,7 @@ $(PEERS)/.ready: requirements/bench.lock $(VENV)/.bootstrap
 	@touch $@
 
 .PHONY: bench
-bench: $(VENV)/.runtime $(PEERS)/.ready ## Measure it beside others (a part: make bench ARGS="drain --quick")
+bench: $(VENV)/.dev $(PEERS)/.ready ## Measure it beside others (a part: make bench ARGS="drain --quick")
 	$(BIN)/python -m tests.bench $(ARGS)
 
 .PHONY: clean

@@ -87,8 +87,13 @@ class Chain:
 
 
 @asynccontextmanager
-async def chain(bed: Bed, widths: Sequence[int], **worker_settings: str) -> AsyncIterator[Chain]:
-    """Run the servers and one worker that makes thumbnails of some widths; all is fresh and goes again."""
+async def chain(
+    bed: Bed, widths: Sequence[int], *, store: str = "", **worker_settings: str
+) -> AsyncIterator[Chain]:
+    """Run the servers and one worker that makes thumbnails of some widths; all is fresh and goes again.
+
+    `store` is the URL of the object store, a folder of the chain's own when empty.
+    """
     url = await bed.cluster.make_database("images")
     for context in CONTEXTS:
         await migrate.upgrade(url, context)
@@ -96,7 +101,7 @@ async def chain(bed: Bed, widths: Sequence[int], **worker_settings: str) -> Asyn
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     shared: dict[str, str] = {
-        "FRONTROW_OBJECT_STORE": str(folder / "objects"),
+        "FRONTROW_OBJECT_STORE": store or str(folder / "objects"),
         "FRONTROW_INGEST_SEALING_KEY": "5e" * 32,
     }
     async with AsyncExitStack() as stack:

@@ -1,42 +1,60 @@
-"""The most memory that the worker and its decoders ever hold, whatever they are given."""
+"""The most memory that the worker and its decoders ever hold, whatever they are given.
+
+The images come from as many hosts as it takes to have all downloads of all galleries at once, and go into a
+local folder, then into S3.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 from tests.bench import processes
 from tests.bench.bed import Bed
-from tests.bench.ingest.chain import chain
+from tests.bench.ingest.chain import chain, folder_of
 from tests.bench.ingest.images import WIDTHS
 from tests.bench.ingest.worst_images import make
 from tests.bench.report import Figure
+from tests.integration.objects.servers import seaweedfs_endpoint, store_url
 
 WORKER_BYTES, DECODER_BYTES = 400_000_000, 800_000_000
 LOOK_SECONDS = 0.02
+# A worker opens 8 connections to a host, for 4 galleries of 8 downloads each.
+HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4")
 
 
 async def measure(bed: Bed) -> list[Figure]:
     """Bring in the worst images, several galleries at once, and note the largest size of each process."""
     names = await asyncio.to_thread(make, bed.folder / "worst")
-    rounds = bed.amount(3, 1)
-    async with _site(bed) as site, chain(bed, WIDTHS) as running:
-        await running.bring_in([[f"http://{site}/warm/turned.jpg"]])
+    async with _site(bed) as sites:
+        figures = await _into(bed, sites, names)
+        with seaweedfs_endpoint(folder_of(bed, "weed")) as endpoint:
+            figures += await _into(bed, sites, names, store=store_url(endpoint, "images"), where=", into S3")
+    return figures
+
+
+async def _into(
+    bed: Bed, sites: Sequence[str], names: Sequence[str], *, store: str = "", where: str = ""
+) -> list[Figure]:
+    async with chain(bed, WIDTHS, store=store) as running:
+        await running.bring_in([[f"http://{sites[0]}/warm/turned.jpg"]])
         watch = Watch(running.worker_pid)
         watching = asyncio.create_task(watch.run())
-        for turn in range(rounds):
+        for turn in range(bed.amount(3, 1)):
             # each kind in a gallery of its own beside all in one: decoders meet every order
-            apart = [[f"http://{site}/{turn}/{name}"] for name in names]
-            together = [[f"http://{site}/{turn}-{g}/{name}" for name in names] for g in range(2)]
+            site_of = dict(zip(names, itertools.cycle(sites), strict=False))
+            apart = [[f"http://{site_of[name]}/{turn}/{name}"] for name in names]
+            together = [[f"http://{site}/{turn}/all/{name}" for name in names] for site in sites]
             await running.bring_in([*apart, *together], may_fail=True)
         watching.cancel()
         rows = await running.connection.fetch(
             "SELECT split_part(i.message || ' ' || i.reason, ':', 1) AS said, count(*) AS n"
             " FROM ingest.job_images i GROUP BY 1"
         )
-    return watch.figures({row["said"].strip() or "stored": row["n"] for row in rows})
+    return watch.figures({row["said"].strip() or "stored": row["n"] for row in rows}, where)
 
 
 class Watch:
@@ -54,15 +72,18 @@ class Watch:
                     self._peaks[pid] = _peak_bytes(pid)
             await asyncio.sleep(LOOK_SECONDS)
 
-    def figures(self, outcomes: Mapping[str, int]) -> list[Figure]:
-        """Return both figures."""
+    def figures(self, outcomes: Mapping[str, int], where: str) -> list[Figure]:
+        """Return both figures; `where` ends their names."""
         worker = self._peaks[self._worker]
         decoders = sorted((size for pid, size in self._peaks.items() if pid != self._worker), reverse=True)
         details = {"outcomes": dict(outcomes), "decoders": decoders}
         return [
-            _figure("worker, worst images", [worker], WORKER_BYTES, details),
+            _figure(f"worker, worst images{where}", [worker], WORKER_BYTES, details),
             _figure(
-                f"the largest of {len(decoders)} decoders, worst images", decoders, DECODER_BYTES, details
+                f"the largest of {len(decoders)} decoders, worst images{where}",
+                decoders,
+                DECODER_BYTES,
+                details,
             ),
         ]
 
@@ -86,16 +107,16 @@ def _peak_bytes(pid: int) -> int:
 
 
 @contextlib.asynccontextmanager
-async def _site(bed: Bed) -> AsyncIterator[str]:
+async def _site(bed: Bed) -> AsyncIterator[list[str]]:
     address = processes.free_address()
-    arguments = (address, str(bed.folder / "worst"))
+    host, _, port = address.rpartition(":")
+    arguments = (port, str(bed.folder / "worst"), *HOSTS)
     log = bed.folder / "site.log"
     async with processes.program("tests.bench.ingest.worst_images", *arguments, environment={}, log=log):
-        host, _, port = address.rpartition(":")
         for _ in range(300):
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection(host, int(port))
                 writer.close()
                 break
             await asyncio.sleep(0.1)
-        yield address
+        yield [f"{each}:{port}" for each in HOSTS]

@@ -83,12 +83,13 @@ async def _answer(folder: Path, request: web.BaseRequest) -> web.StreamResponse:
 
 
 async def main() -> None:
-    """Serve until killed: `python -m tests.bench.ingest.worst_images ADDRESS FOLDER`."""
-    host, _, port = sys.argv[1].rpartition(":")
-    server = web.Server(partial(_answer, Path(sys.argv[2])), access_log=None)
+    """Serve until killed: `python -m tests.bench.ingest.worst_images PORT FOLDER HOST…`."""
+    port, folder, *hosts = sys.argv[1:]
+    server = web.Server(partial(_answer, Path(folder)), access_log=None)
     runner = web.ServerRunner(server)
     await runner.setup()
-    await web.TCPSite(runner, host, int(port)).start()
+    for host in hosts:
+        await web.TCPSite(runner, host, int(port)).start()
     await asyncio.Event().wait()
 
 
