@@ -19,7 +19,7 @@ _ANY_REGION = "us-east-1"
 def end_abandoned(bucket: str, prefix: str, config: dict[str, str], *, older_than_seconds: float) -> int:
     """End the uploads below `prefix` that began longer ago than that; return how many. Blocks.
 
-    `config` has obstore's names; what it leaves out is found by the client in the AWS_* environment.
+    `config` has obstore's names; keys that it leaves out are found by the client in the environment.
 
     Raises:
         StoreUnavailable: the bucket can't be reached or refuses us.

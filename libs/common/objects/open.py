@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from pydantic import AliasChoices, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
 from libs.common.objects.local import LocalStore
 from libs.common.objects.s3 import S3Store
 from libs.common.objects.store import ObjectStore
@@ -16,6 +19,20 @@ if TYPE_CHECKING:
 S3_OPTIONS = {"endpoint", "region", "access_key_id", "secret_access_key", "session_token"}
 
 
+class S3Environment(BaseSettings):
+    """What the environment says of S3 beside keys, under each of the names it goes by.
+
+    Read here for both clients: one of them doesn't know `AWS_ENDPOINT`, nor `AWS_REGION`.
+    """
+
+    model_config = SettingsConfigDict(frozen=True)
+
+    endpoint: str = Field(
+        default="", validation_alias=AliasChoices("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    )
+    region: str = Field(default="", validation_alias=AliasChoices("AWS_REGION", "AWS_DEFAULT_REGION"))
+
+
 def open_store(settings: StoreSettings) -> ObjectStore:
     """Open the store of the settings; nothing is touched until it is used. Raises ValueError."""
     return open_url(settings.object_store)
@@ -24,7 +41,8 @@ def open_store(settings: StoreSettings) -> ObjectStore:
 def open_url(url: str) -> ObjectStore:
     """Open a store by URL: a path, `file:///path`, or `s3://bucket/prefix?endpoint=…&region=…`.
 
-    Without keys in the query the standard AWS_* environment is used.
+    What the query doesn't say is taken from the AWS_* environment, the endpoint from `AWS_ENDPOINT_URL_S3`,
+    `AWS_ENDPOINT_URL` or `AWS_ENDPOINT`, the region from `AWS_REGION` or `AWS_DEFAULT_REGION`.
 
     Raises:
         ValueError: the scheme or an option is unknown, or the bucket is missing.
@@ -46,4 +64,5 @@ def _open_s3(bucket: str, path: str, query: str) -> ObjectStore:
         raise ValueError(f"unknown options {unknown} in the s3:// URL: {sorted(S3_OPTIONS)} are known")
     if not bucket:
         raise ValueError("the s3:// URL names no bucket: s3://bucket/prefix")
-    return S3Store(bucket, unquote(path).strip("/"), options)
+    found = {name: value for name, value in S3Environment().model_dump().items() if value}
+    return S3Store(bucket, unquote(path).strip("/"), found | options)

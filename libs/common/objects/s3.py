@@ -42,7 +42,7 @@ class S3Store:
     """
 
     def __init__(self, bucket: str, prefix: str, config: dict[str, str]) -> None:
-        """Connect lazily; `config` has obstore's S3 names, the standard AWS_* environment fills the rest."""
+        """Connect lazily; `config` has obstore's S3 names; keys that it leaves out are in the environment."""
         self._place = (bucket, prefix, config)
         self._bucket = _client(self._place, REQUEST_TIMEOUT)
         # a client has one timeout, so that whole images have a client of their own

@@ -65,6 +65,21 @@ async def test_uploads_left_open_are_ended_below_the_stores_prefix_alone(
     assert pending(client) == []
 
 
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT", "AWS_ENDPOINT_URL"])
+async def test_an_endpoint_of_the_environment_is_where_objects_go_and_where_uploads_are_ended(
+    endpoint: str, client: object, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    surroundings = {"AWS_REGION": "us-east-1", **{f"AWS_{key.upper()}": KEYS[key] for key in KEYS}}
+    for variable, value in (surroundings | {name: endpoint}).items():
+        monkeypatch.setenv(variable, value)
+    store = open_url(f"s3://{BUCKET}/by-environment")
+    await store.put_bytes("object", b"1")
+    assert await open_url(store_url(endpoint, "by-environment")).get_bytes("object") == b"1"
+    begin(client, "by-environment/film")
+    assert await store.sweep_abandoned(older_than_seconds=-1) == 1
+    assert pending(client) == []
+
+
 @pytest.mark.parametrize("endpoint", ["seaweedfs"], indirect=True)  # moto says 2010 of every upload
 async def test_an_upload_that_may_be_at_work_is_left_alone(endpoint: str, client: object) -> None:
     begin(client, "young/film")
