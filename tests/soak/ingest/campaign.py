@@ -108,9 +108,9 @@ class Campaign:
 
     async def storm(self, site: str) -> None:
         """Submit everything while everything is killed."""
-        await asyncio.gather(self._submit_all(site), self._rage())
+        await asyncio.gather(self.submit_all(site), self._rage())
 
-    async def _submit_all(self, site: str) -> None:
+    async def submit_all(self, site: str) -> None:
         waiting = iter(self.plan.submissions)
 
         async def submitter() -> None:
