@@ -89,16 +89,34 @@ soak: $(VENV)/.dev $(LLM)/.ready ## Prove each context at length, under faults (
 
 # --- checks --------------------------------------------------------------------------------------
 
-.PHONY: lint format protos
+# The checks know nothing of each other; types take longest, so they begin first.
+CHECKS := check-types check-protos check-stubs check-style check-shape check-imports
+
+.PHONY: lint format protos $(CHECKS)
 lint: $(VENV)/.dev ## Check protos, generated code, style, types, imports and the shape of the tree
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 $(CHECKS)
+
+$(CHECKS): $(VENV)/.dev
+
+check-types:
+	$(BIN)/mypy $(SOURCES)
+
+check-protos:
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
+
+check-stubs:
 	$(BIN)/python -m tools.generate --check
+
+check-style:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+check-shape:
 	$(BIN)/python -m tools.shape
+
+check-imports:
 	$(BIN)/lint-imports
-	$(BIN)/mypy $(SOURCES)
 
 format: $(VENV)/.dev ## Put protos and Python into their one form
 	$(BIN)/buf format -w

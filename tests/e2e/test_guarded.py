@@ -20,7 +20,7 @@ SILENT = str(ROOT / "samples" / "edge" / "noaudio.mp4")
 
 
 @pytest.fixture
-def guarded(data_dir: Path) -> Iterator[Process]:
+def guarded(data_dir: Path, database_url: str) -> Iterator[Process]:
     """Give an instance that takes the tokens of ROLES; each subject's is in a file of that name."""
     folder = data_dir.parent
     entries = []
@@ -34,6 +34,7 @@ def guarded(data_dir: Path) -> Iterator[Process]:
     running = Process(
         data_dir,
         {
+            "FRONTROW_DATABASE_URL": database_url,
             "FRONTROW_TOKENS_FILE": str(tokens),
             "FRONTROW_TOKEN_FILE": str(folder / "frontrow.token"),
             "FRONTROW_INGEST_WORKER_ALLOW_LOOPBACK": "true",

@@ -32,7 +32,10 @@ def test_sigterm_stops_everything_cleanly_and_the_next_start_finds_the_data(data
 
 
 @pytest.mark.parametrize("below", ["initdb", "postgres"])
-def test_sigterm_during_a_start_stops_it_at_once_and_leaves_nothing(data_dir: Path, below: str) -> None:
+def test_sigterm_during_a_start_stops_it_at_once_and_leaves_nothing(
+    data_dir: Path, new_data_dir: Path, below: str
+) -> None:
+    data_dir = new_data_dir if below == "initdb" else data_dir
     starting = Process(data_dir).launch()
     assert eventually_runs(starting.pid, below)
     family = descendants(starting.pid)
@@ -46,7 +49,7 @@ def test_sigterm_during_a_start_stops_it_at_once_and_leaves_nothing(data_dir: Pa
 
 def test_kill_9_leaves_no_process_and_the_next_start_works_on_the_same_data(data_dir: Path) -> None:
     first = Process(data_dir).start()
-    brand = first.cli_json("brands", "add", "Maison de Test")
+    brand = first.cli_json("brands", "add", "Maison du Soir")
     below = descendants(first.pid)
     assert below, "PostgreSQL at least runs below"
     first.stop(signal.SIGKILL)
