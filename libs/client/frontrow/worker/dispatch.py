@@ -208,18 +208,19 @@ class Dispatcher:
         except BaseException as error:
             self._broken_off(batch, error)
             raise
+        left_out = self._settle(batch, response.finish_results)
         self._answered(response, asked, count)
-        self._settle(batch, response.finish_results)
+        if left_out:
+            _log.error("worker.results_missing count=%d of=%d", left_out, len(batch))
+            self._call_failed()
 
-    def _settle(self, batch: Sequence[Ended], results: Sequence[work_pb2.FinishResult]) -> None:
-        """Settle what was answered; the rest, left out by a server that broke its word, is sent once more."""
+    def _settle(self, batch: Sequence[Ended], results: Sequence[work_pb2.FinishResult]) -> int:
+        """Settle what was answered, put back what a server that broke its word left out; return how many."""
         for (run, _), result in zip(batch, results, strict=False):
             self._runs.settle(run, result.outcome)
         left_out = batch[len(results) :]
-        if left_out:
-            _log.error("worker.results_missing count=%d of=%d", len(left_out), len(batch))
-            self._runs.put_back(left_out)
-            self._call_failed()
+        self._runs.put_back(left_out)
+        return len(left_out)
 
     async def _finish_apart(self, batch: Sequence[Ended]) -> None:
         """End each run by itself, so that the one the server refuses doesn't hold up the others."""
