@@ -63,9 +63,9 @@ lock: $(VENV)/.dev ## Resolve the dependencies anew (arguments for uv: make lock
 demo: $(VENV)/.runtime ## Run the whole chain on the sample input and check what came out
 	$(BIN)/python -m demo
 
-# Three beside each other on two cores, since tests of processes and clocks mostly wait.
+# Three beside each other on two cores, since tests of processes and clocks mostly wait; in the order of tests/order.py.
 test: lint ## Run every check and every test (pick some: make pytest ARGS="tests/unit -k keyword")
-	$(BIN)/python -m pytest -n 3 --dist loadfile -q
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -q
 
 .PHONY: pytest
 pytest: $(VENV)/.dev ## Run the tests that ARGS names, without the checks

@@ -24,6 +24,7 @@ from libs.common.mounted import Mounted
 from libs.common.postgres import EmbeddedPostgres
 from libs.common.settings import DatabaseSettings
 from libs.common.testing import Template, TestCluster, contexts, serving
+from tests.order import longest_first
 
 Serve = Callable[[str, Mounted], Awaitable[str]]
 
@@ -76,6 +77,12 @@ def pytest_configure_node(node: Any) -> None:
         run = node.config.stash[_RUN_POSTGRES] = _RunPostgres()
         run.start()
     node.workerinput.update({_URL: run.url, _RUN_ID: run.run_id, _ERROR: run.error})
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the long files first where several workers share the run; each of them must say the same order."""
+    if hasattr(config, "workerinput"):
+        items[:] = longest_first(items)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
