@@ -15,6 +15,9 @@ from services.task import statements_claim
 LATE_COMMIT = timedelta(seconds=2)
 FULL_LOOK_SECONDS = 5.0
 SHORT_LOOK_SECONDS = 1.0
+LONGEST_LOOK_SECONDS = 30.0
+LOOK_SHARE = 0.02
+"""What share of the time looks at everything may take: dead rows that can't be taken away make them long."""
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -23,18 +26,20 @@ class Marks:
 
     Kept in memory by each server. A mark covers only rows that nobody ever touched, stays two seconds behind
     what was claimed (rows of slow transactions appear late) and is left aside every five seconds; every
-    second while there is too little to claim.
+    second while there is too little to claim; later, half a minute at most, where such full looks take long.
     """
 
     def __init__(self) -> None:
         self._marks: dict[str, datetime] = {}
         self._looked_at: dict[str, float] = {}
+        self._took: dict[str, float] = {}
         self._scarce: set[str] = set()
 
     def begin(self, task_type: str) -> datetime:
         """Return where to look from; the beginning of time when a full look is due."""
         now = time.monotonic()
         pause = SHORT_LOOK_SECONDS if task_type in self._scarce else FULL_LOOK_SECONDS
+        pause = max(pause, min(LONGEST_LOOK_SECONDS, self._took.get(task_type, 0.0) / LOOK_SHARE))
         if now - self._looked_at.get(task_type, float("-inf")) >= pause:
             self._looked_at[task_type] = now
             return _BEGINNING
@@ -43,6 +48,16 @@ class Marks:
     def position(self, task_type: str) -> datetime:
         """Return where the fresh rows begin, as far as is known here."""
         return self._marks.get(task_type, _BEGINNING)
+
+    def looked(self, task_type: str, mark: datetime, began: float) -> None:
+        """Note that a look from `mark`, begun at `began` on the monotonic clock, has ended."""
+        if mark == _BEGINNING:
+            self._took[task_type] = time.monotonic() - began
+
+    def forget(self, types: Sequence[str]) -> None:
+        """Make the next look at each of these types a full one: there is work, perhaps below its mark."""
+        for task_type in types:
+            self._looked_at.pop(task_type, None)
 
     def claimed(self, task_type: str, orders: Sequence[datetime], now: datetime) -> None:
         """Note the orders of fresh rows claimed at the database's time `now`."""
@@ -106,7 +121,7 @@ async def _claim_type(
 
 async def first_look(connection: Connection, task_type: str, slots: Sequence[str], marks: Marks) -> Look:
     """Claim tasks of one type, in the one order, without what lies behind those that others are taking."""
-    return await _look(connection, task_type, slots, mark=marks.begin(task_type), everywhere=False)
+    return await _look(connection, task_type, slots, marks, mark=marks.begin(task_type), everywhere=False)
 
 
 async def second_look(
@@ -123,7 +138,7 @@ async def second_look(
     try:
         mark = marks.begin(task_type) if missing else first.mark
         if missing and (first.edged or mark < first.mark):
-            rest = await _look(connection, task_type, slots[-missing:], mark=mark, everywhere=True)
+            rest = await _look(connection, task_type, slots[-missing:], marks, mark=mark, everywhere=True)
             more = [Claimed(slot + len(first.claimed), row) for slot, row in rest.claimed]
     finally:
         _move(marks, task_type, [*first.claimed, *more])
@@ -137,10 +152,15 @@ def _move(marks: Marks, task_type: str, claimed: Sequence[Claimed]) -> None:
 
 
 async def _look(
-    connection: Connection, task_type: str, slots: Sequence[str], *, mark: datetime, everywhere: bool
-) -> Look:
-    given = (task_type, len(slots), mark, list(slots), everywhere)
-    return looked(await connection.fetch(statements_claim.CLAIM, *given), mark)
+    connection: Connection, task_type: str, slots: Sequence[str], marks: Marks, *, mark: datetime,
+    everywhere: bool,
+) -> Look:  # fmt: skip
+    began = time.monotonic()
+    rows = await connection.fetch(
+        statements_claim.CLAIM, task_type, len(slots), mark, list(slots), everywhere
+    )
+    marks.looked(task_type, mark, began)
+    return looked(rows, mark)
 
 
 def looked(rows: Sequence[asyncpg.Record], mark: datetime) -> Look:

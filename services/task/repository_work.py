@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from libs.common.lane import Connection
@@ -30,10 +31,11 @@ async def end_and_claim(
     """
     task_type, workers = wanted
     order = arrange(endings)
-    mark = marks.begin(task_type)
+    mark, began = marks.begin(task_type), time.monotonic()
     rows = await connection.fetch(
         statements_work.END_AND_CLAIM, *columns(endings, order), *backoff,
         task_type, len(workers), mark, list(workers), False,
     )  # fmt: skip
+    marks.looked(task_type, mark, began)
     told = [tuple(row)[1:6] for row in rows if row["slot"] is None]
     return [EndedRow(order[n - 1], *rest) for n, *rest in told], looked(rows, mark)

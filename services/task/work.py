@@ -75,8 +75,7 @@ class WorkDesk:
 
     async def end(self, endings: Sequence[Ending]) -> list[Answer]:
         """End runs; return the answers in order."""
-        answers, _ = await self.end_and_claim(endings, None)
-        return answers
+        return (await self.end_and_claim(endings, None))[0]
 
     async def end_and_claim(
         self, endings: Sequence[Ending], want: Waiter | None
@@ -134,6 +133,11 @@ class WorkDesk:
         """Let one waiter of each kind look although nobody signalled: the guarantee when a signal is lost."""
         if self._room.probe():
             self._kick()
+
+    def look_everywhere(self) -> None:
+        """Let one waiter of each kind look from the very beginning: there is work that nobody signalled."""
+        self._flush.marks.forget(self._room.types())
+        self.probe()
 
     def dismiss(self) -> None:
         """End every wait with an empty answer, because the server stops."""

@@ -46,13 +46,13 @@ class Poll:
 
     def hand_out(self) -> None:
         """Let those who wait claim what a look has found."""
-        self._looked_at = time.monotonic()
-        self._desk.probe()
+        self._desk.look_everywhere()
 
     async def step(self) -> None:
         """Look, if no sweep has done it in time."""
         if self._age() >= self._interval_seconds * LATE:
-            self.hand_out()
+            self._looked_at = time.monotonic()
+            self._desk.probe()
 
     def _age(self) -> float:
         return time.monotonic() - self._looked_at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 
 import structlog
@@ -17,12 +18,16 @@ from services.task.states import Status
 log = structlog.get_logger(__name__)
 
 MOST = 500
+LONGEST_PAUSE_SECONDS = 15.0
+SHARE = 0.02
+"""What share of the time the search may take: dead rows that can't be taken away make it long."""
 
 
 class Sweep:
     """Every few seconds ends the runs of lost workers, once this server has listened for a whole lease.
 
-    `poll` rides along with its transactions.
+    Where the search takes long it is made less often, every 15 seconds at least. `poll` rides along with the
+    transactions.
     """
 
     def __init__(
@@ -34,6 +39,7 @@ class Sweep:
         self._on_ended = on_ended
         self._patience = patience or Patience(longest_gap_seconds=interval_seconds * 2 + 2)
         self._poll = poll
+        self._next_search = float("-inf")
         self._loop = Periodic("task:sweep", interval_seconds, self.step)
 
     async def start(self) -> None:
@@ -57,7 +63,7 @@ class Sweep:
     async def _sweep(self) -> int:
         async with self._lane.transaction() as connection:
             patience_seconds = self._patience.observe(await connection.fetchval("SELECT clock_timestamp()"))
-            ended = await self._end(connection, patience_seconds)
+            ended = await self._search(connection, patience_seconds)
             found = self._poll is not None and await self._poll.ride_along(connection)
         if self._poll is not None and found:
             self._poll.hand_out()
@@ -66,6 +72,16 @@ class Sweep:
             log.warning("task.runs_lost", given_back=given_back, ended=len(ended) - given_back)
             self._on_ended(ended)
         return len(ended)
+
+    async def _search(self, connection: Connection, patience_seconds: float) -> list[Ended]:
+        began = time.monotonic()
+        if began < self._next_search:
+            return []
+        ended = await self._end(connection, patience_seconds)
+        took = time.monotonic() - began
+        if len(ended) < MOST:
+            self._next_search = began + min(LONGEST_PAUSE_SECONDS, took / SHARE)
+        return ended
 
     async def _end(self, connection: Connection, patience_seconds: float) -> list[Ended]:
         limits = self._limits
