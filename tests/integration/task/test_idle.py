@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from frontrow.task.v1 import work_pb2
 
 from libs.common.db import Database
+from services.task import idle
 from services.task.idle import IdleReasons
 from tests.conftest import Serve
 from tests.integration.task.service import Tasks, new_type, released, serve_task
 
 
-async def test_a_whole_fleet_whose_waits_end_at_once_asks_once(database_url: str, database: Database) -> None:
+async def test_a_whole_fleet_whose_waits_end_at_once_asks_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle, "DOUBTFUL_SECONDS", 60.0)
     asked = 0
 
     class Counting(IdleReasons):

@@ -40,8 +40,9 @@ async def test_stopping_lets_a_short_run_end_and_gives_a_long_one_back(address: 
 
 
 async def test_a_handler_that_finds_its_surroundings_down_releases_uncharged_and_the_worker_says_so(
-    address: str, tasks: Tasks
+    address: str, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("frontrow.worker.backoff.FIRST_SECONDS", 0.05)
     kind = new_type()
     down = True
     told: list[bool] = []
@@ -108,9 +109,9 @@ async def test_a_worker_outlives_a_restart_of_the_server_and_keeps_its_run(datab
 
 
 async def test_a_worker_that_starts_before_its_server_gets_to_work_when_that_is_there(
-    database_url: str, tasks: Tasks
+    database_url: str, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
+    monkeypatch.setattr("frontrow.worker.backoff.FIRST_SECONDS", 0.05)
     probe = ContextServer("task", "127.0.0.1:0", await mount(TaskSettings(), common_settings(database_url)))
     address = await probe.start()
     await probe.stop(0)
