@@ -12,14 +12,36 @@ import pytest
 
 TESTS = Path(__file__).parent
 
+# Those that take eight seconds and more.
 LONGEST_FIRST = (
     "e2e/test_life.py",
     "integration/asr/test_worker.py",
     "integration/ingest/test_campaign.py",
+    "integration/media/test_cut.py",
+    "integration/slicing/test_draft_media.py",
+    "integration/asr/test_fetch.py",
+    "integration/slicing/test_worker_faults.py",
+    "integration/ingest/test_chain.py",
+    "integration/asr/test_worker_outages.py",
+    "integration/slicing/test_draft_chain.py",
     "integration/asr/test_killed_stages.py",
-    "integration/task/test_machine.py",
-    "integration/review/test_machine.py",
+    "integration/ingest/test_scrapy.py",
+    "integration/ingest/test_dedupe.py",
+    "integration/media/test_cut_other_ways.py",
     "integration/task/test_storm.py",
+    "integration/ingest/test_stores.py",
+    "integration/ingest/test_rerun.py",
+    "integration/asr/test_worker_failures.py",
+    "integration/asr/test_transcription_runs.py",
+    "integration/objects/test_contract.py",
+    "integration/common/test_postgres.py",
+    "integration/ingest/test_outages.py",
+    "integration/task/test_machine.py",
+    "integration/worker/test_worker.py",
+    "integration/objects/test_multiparts.py",
+    "integration/review/test_same_bytes.py",
+    "integration/media/test_clock.py",
+    "integration/worker/test_worker_life.py",
 )
 
 
