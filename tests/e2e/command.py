@@ -1,10 +1,8 @@
 """Run `frontrow …` in a process of its own, forked from one that has imported the libraries already.
 
-A command line that starts from nothing spends most of a second on imports: too much for a hundred calls.
 What is of the command line itself is imported in the fork, so that each call starts as fresh as a user's.
 """
 
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -12,35 +10,19 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests import forked
+
 _SECONDS = 90
-_LIBRARIES = [
-    "click",
-    "rich.live",
-    "rich.progress",
-    "rich.table",
-    "frontrow.client",
-    "frontrow.asr.v1.live_material_service_pb2_grpc",
-    "frontrow.asr.v1.video_project_service_pb2_grpc",
-    "frontrow.review.v1.draft_service_pb2_grpc",
-    "frontrow.review.v1.key_service_pb2_grpc",
-    "frontrow.review.v1.media_service_pb2_grpc",
-    "frontrow.task.v1.task_service_pb2_grpc",
-    "libs.common.client",
-    "services.state",
-]
 
 
 def run(
     arguments: Sequence[str], *, folder: Path, environment: dict[str, str], stdin: str | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Run the command line in `folder` with exactly this environment. Raises TimeoutExpired after 90 s."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_LIBRARIES)
     with tempfile.TemporaryDirectory() as scratch:
         streams = [Path(scratch, name) for name in ("stdin", "stdout", "stderr")]
         streams[0].write_text(stdin or "", encoding="utf-8")
-        process = context.Process(target=_main, args=(list(arguments), str(folder), environment, scratch))
-        process.start()
+        process = forked.start(_main, list(arguments), str(folder), environment, scratch)
         process.join(_SECONDS)
         if process.exitcode is None:
             process.kill()

@@ -2,23 +2,24 @@
 
 import asyncio
 import hashlib
-import os
-import signal
-import sys
+import importlib
 from functools import partial
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
 from frontrow.asr.v1 import live_material_service_pb2 as pb
 
-from libs.common.child import command
+from libs.common.surroundings import WorkerSurroundings
 from libs.common.testing import eventually
 from services.asr.worker.mount import AsrWorker
 from services.asr.worker.settings import AsrWorkerSettings
+from tests import forked
 from tests.integration.asr.bed import COMPLETED, Bed
 from tests.integration.asr.scripted_engine import Scripted
 from tests.integration.asr.web import site
-from tests.integration.asr.workers import MODELS, finished, worker_settings
+from tests.integration.asr.workers import finished, worker_settings
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -34,61 +35,38 @@ STAGES = {
     "services.asr.worker.peers:AsrPeer.complete:1": 0,
 }
 
-RUN_UNTIL_KILLED = """
-import asyncio, importlib, sys
-from pathlib import Path
-from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
-from libs.common.surroundings import WorkerSurroundings
-from services.asr.worker.fetch_settings import FetchSettings
-from services.asr.worker.mount import AsrWorker
-from services.asr.worker.settings import AsrWorkerSettings
-from services.asr.worker.settings import AsrWorkerSettings
-from tests.integration.asr.scripted_engine import Scripted
 
-task, asr, store, models, scratch, place = sys.argv[1:]
-module, name, count = place.split(":")
-class_name, method = name.split(".")
-owner = getattr(importlib.import_module(module), class_name)
-original, left = getattr(owner, method), [int(count)]
+def run_until_killed(common: WorkerSurroundings, scratch: Path, place: str, hanging: Event) -> None:
+    """Work until the place is reached, then hang for ever."""
+    module, name, count = place.split(":")
+    class_name, method = name.split(".")
+    owner = getattr(importlib.import_module(module), class_name)
+    original, left = getattr(owner, method), [int(count)]
 
-async def then_hang(*arguments, **named):
-    answer = await original(*arguments, **named)
-    left[0] -= 1
-    if left[0] == 0:
-        print("HANGING", flush=True)
+    async def then_hang(*arguments: object, **named: object) -> object:
+        answer = await original(*arguments, **named)
+        left[0] -= 1
+        if left[0] == 0:
+            hanging.set()
+            await asyncio.Event().wait()
+        return answer
+
+    setattr(owner, method, then_hang)
+
+    async def main() -> None:
+        await AsrWorker(_settings(scratch), common, engine=Scripted()).start()
         await asyncio.Event().wait()
-    return answer
 
-setattr(owner, method, then_hang)
-common = WorkerSurroundings(TransportSettings(), PeerSettings(task_address=task, asr_address=asr),
-                            StoreSettings(object_store=store))
-settings = AsrWorkerSettings(
-    concurrency=1, model_cache=Path(models), scratch_dir=Path(scratch), chunk_seconds=10,
-    cut_window_seconds=5,
-    fetch=FetchSettings(allow_loopback=True, piece_bytes=65536),
-)
-
-async def main():
-    await AsrWorker(settings, common, engine=Scripted()).start()
-    await asyncio.Event().wait()
-
-asyncio.run(main())
-"""
+    asyncio.run(main())
 
 
-async def hung(bed: Bed, scratch: Path, place: str) -> asyncio.subprocess.Process:
+async def hung(bed: Bed, scratch: Path, place: str) -> BaseProcess:
     """Start a worker process and wait until it hangs at the place."""
-    peers, store = bed.common.peers, bed.common.store.object_store
-    arguments = [peers.task_address, peers.asr_address, store, str(MODELS), str(scratch), place]
-    process = await asyncio.create_subprocess_exec(
-        *command([sys.executable, "-c", RUN_UNTIL_KILLED, *arguments]),
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
-    assert process.stdout is not None
-    async with asyncio.timeout(120):
-        while b"HANGING" not in await process.stdout.readline():
-            assert process.returncode is None
+    hanging = forked.context().Event()
+    common = WorkerSurroundings(bed.common.transport, bed.common.peers, bed.common.store)
+    process = forked.start(run_until_killed, common, scratch, place, hanging)
+    await eventually(lambda: hanging.is_set() or not process.is_alive(), 120)
+    assert process.is_alive()
     return process
 
 
@@ -112,8 +90,8 @@ async def test_a_run_that_was_killed_anywhere_is_ended_by_the_next_one_as_if_not
         # each takes one of the tasks, whichever
         processes = await asyncio.gather(*(hung(bed, tmp_path, place) for place in STAGES))
         for process in processes:
-            process.send_signal(signal.SIGKILL)
-            await process.wait()
+            process.kill()
+            await asyncio.to_thread(process.join)
         engine, unbroken = Scripted(), await bed.material(short)
         worker = AsrWorker(_settings(tmp_path), bed.common, engine=engine)
         await worker.start()
