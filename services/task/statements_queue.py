@@ -103,13 +103,12 @@ SELECT count(*) FROM (
 ) a
 """
 
-# $1 worker ids, $2 their types, joined by commas. An id is new at each start: one that left never comes back.
+# $1 worker ids, $2 their types, joined by commas. One that left has left, also when it was seen before that.
 SEEN = """
 INSERT INTO task.workers AS w (worker_id, types)
 SELECT u.id, string_to_array(u.types, ',') FROM unnest($1::text[], $2::text[]) AS u(id, types) ORDER BY u.id
 ON CONFLICT (worker_id) DO UPDATE SET last_seen_at = now(),
     types = CASE WHEN cardinality(excluded.types) > 0 THEN excluded.types ELSE w.types END
-WHERE w.left_at IS NULL
 """
 
 DROP_WORKERS = "DELETE FROM task.workers WHERE last_seen_at < now() - interval '1 day'"
