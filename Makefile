@@ -90,16 +90,21 @@ soak: $(VENV)/.dev $(LLM)/.ready ## Prove each context at length, under faults (
 # --- checks --------------------------------------------------------------------------------------
 
 # The checks know nothing of each other; types take longest, so they begin first.
-CHECKS := check-types check-protos check-stubs check-style check-shape check-imports
+CHECKS := check-types check-tests check-protos check-stubs check-style check-shape check-imports
 
 .PHONY: lint format protos $(CHECKS)
-lint: $(VENV)/.dev ## Check protos, generated code, style, types, imports and the shape of the tree
+lint: $(VENV)/.dev ## Check protos, generated code, style, types, imports, the tests' own and the shape of the tree
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 $(CHECKS)
 
 $(CHECKS): $(VENV)/.dev
 
 check-types:
 	$(BIN)/mypy $(SOURCES)
+
+# What pytest makes of each file is kept for those who run them, who would each do it all again.
+test pytest check-tests: export PYTHONDONTWRITEBYTECODE :=
+check-tests:
+	@said=$$($(BIN)/python -m pytest --collect-only -qq 2>&1) || { echo "$$said"; exit 1; }
 
 check-protos:
 	$(BIN)/buf lint
