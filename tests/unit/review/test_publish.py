@@ -72,6 +72,62 @@ def test_a_published_image_has_no_metadata_and_the_same_pixels(content_type: str
     assert strip(clean, content_type) == clean
 
 
+def _box(kind: bytes, content: bytes) -> bytes:
+    return (len(content) + 8).to_bytes(4, "big") + kind + content
+
+
+def _animated(kind: str, **more: Any) -> bytes:
+    file = io.BytesIO()
+    first = picture().resize((64, 64))
+    first.save(file, kind, save_all=True, append_images=[first.rotate(180)], duration=100, **more)
+    return file.getvalue()
+
+
+def _with_chunks_in_frames(webp: bytes) -> bytes:
+    """Return the animation with an XMP chunk inside each frame."""
+    hidden = b"XMP " + len(XMP).to_bytes(4, "little") + XMP + b"\0" * (len(XMP) % 2)
+    made, position = b"", 12
+    while position < len(webp):
+        size = int.from_bytes(webp[position + 4 : position + 8], "little")
+        end = position + 8 + size + size % 2
+        content = webp[position + 8 : end]
+        if webp[position : position + 4] == b"ANMF":
+            content += hidden
+        made += webp[position : position + 4] + len(content).to_bytes(4, "little") + content
+        position = end
+    return b"RIFF" + (len(made) + 4).to_bytes(4, "little") + b"WEBP" + made
+
+
+@pytest.mark.parametrize(
+    ("content_type", "data"),
+    [
+        ("image/avif", FILES["image/avif"] + _box(b"uuid", b"\xbe\x7a" * 8 + XMP)),
+        ("image/avif", FILES["image/avif"] + _box(b"free", XMP)),
+        ("image/avif", FILES["image/avif"] + _box(b"skip", XMP)),
+        ("image/avif", _animated("AVIF", xmp=XMP) + _box(b"uuid", XMP)),
+        ("image/webp", _with_chunks_in_frames(_animated("WEBP", lossless=True))),
+    ],
+    ids=["a box of its own", "free space", "skipped space", "a sequence", "frames of an animation"],
+)
+def test_metadata_goes_wherever_it_is_hidden_and_every_pixel_stays(content_type: str, data: bytes) -> None:
+    assert SECRET in data
+    stripped = strip(data, content_type)
+    assert SECRET not in stripped
+    assert pixels(stripped) == pixels(data)
+
+
+def test_bytes_that_no_picture_of_an_avif_points_at_go() -> None:
+    data = bytearray(FILES["image/avif"])
+    at = data.index(b"mdat")
+    size = int.from_bytes(data[at - 4 : at], "big")
+    assert at - 4 + size == len(data)  # it is the last box, so it can grow
+    data[at - 4 : at] = (size + len(XMP)).to_bytes(4, "big")
+    grown = bytes(data) + XMP
+    stripped = strip(grown, "image/avif")
+    assert SECRET not in stripped
+    assert pixels(stripped) == pixels(grown)
+
+
 @pytest.mark.parametrize("content_type", ["image/jpeg", "image/png", "image/webp"])
 def test_the_orientation_stays(content_type: str) -> None:
     with Image.open(io.BytesIO(strip(FILES[content_type], content_type))) as image:
