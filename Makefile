@@ -90,10 +90,11 @@ soak: $(VENV)/.dev $(LLM)/.ready ## Prove each context at length, under faults (
 # --- checks --------------------------------------------------------------------------------------
 
 # The checks know nothing of each other; types take longest, so they begin first.
-CHECKS := check-types check-tests check-protos check-stubs check-style check-shape check-imports
+CHECKS := check-types check-tests check-secrets check-protos check-stubs check-style check-shape check-imports \
+  check-dependencies
 
 .PHONY: lint format protos $(CHECKS)
-lint: $(VENV)/.dev ## Check protos, generated code, style, types, imports, the tests' own and the shape of the tree
+lint: $(VENV)/.dev ## Check protos, style, types, imports, the tests' own, the shape of the tree, secrets, dependencies
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 $(CHECKS)
 
 $(CHECKS): $(VENV)/.dev
@@ -109,6 +110,7 @@ check-tests:
 check-protos:
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code
+	$(BIN)/python -m tools.breaking
 
 check-stubs:
 	$(BIN)/python -m tools.generate --check
@@ -122,6 +124,23 @@ check-shape:
 
 check-imports:
 	$(BIN)/lint-imports
+
+check-secrets:
+	$(BIN)/python -m tools.leaks
+
+check-dependencies:
+	$(BIN)/python -m tools.dependencies
+
+# Asks an advisory service, so it needs a network that reaches one: a package that it can't tell about is a failure.
+AUDIT := .venv-audit
+$(AUDIT)/.ready: requirements/audit.lock $(VENV)/.bootstrap
+	$(BIN)/uv venv --quiet --clear --python "$(PYTHON)" $(AUDIT)
+	$(BIN)/uv pip install --quiet --python $(AUDIT)/bin/python --no-build --require-hashes -r requirements/audit.lock
+	@touch $@
+
+.PHONY: audit
+audit: $(AUDIT)/.ready ## Ask for known vulnerabilities of what the locks name (needs a network)
+	$(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/runtime.lock -r requirements/dev.lock $(ARGS)
 
 format: $(VENV)/.dev ## Put protos and Python into their one form
 	$(BIN)/buf format -w
@@ -151,4 +170,4 @@ bench: $(VENV)/.dev $(PEERS)/.ready ## Measure it beside others (a part: make be
 
 .PHONY: clean
 clean: ## Remove the environment, caches and everything that ran here
-	rm -rf $(VENV) $(PEERS) $(LLM) var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(LLM) $(AUDIT) var .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

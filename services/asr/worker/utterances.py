@@ -1,9 +1,10 @@
 """Turn an engine's segments into utterances: one script, right order, no piece too long."""
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-import zhconv_rs
+import opencc
 
 from services.asr.worker.speech import MAX_UTTERANCE_CHARACTERS, Segment, Span, Utterance, Word
 
@@ -106,4 +107,10 @@ def _placed(piece: Segment, earliest_ms: int, latest_ms: int) -> Utterance | Non
 
 def in_one_script(text: str) -> str:
     """Convert traditional characters to simplified ones; engines mix them within one recording."""
-    return zhconv_rs.zhconv(text, "zh-Hans") if _CHINESE.search(text) else text
+    return _simplifier().convert(text) if _CHINESE.search(text) else text
+
+
+@functools.cache
+def _simplifier() -> opencc.OpenCC:
+    """Load the dictionaries at the first text; they never change."""
+    return opencc.OpenCC("t2s")
