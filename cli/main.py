@@ -31,6 +31,10 @@ _COMMANDS = {
     "export": ("cli.commands.export:export", "Write a transcript as subtitles, text or JSON."),
     "debug": ("cli.commands.debug:debug", "See what each stage of a transcription did."),
     "tokens": ("cli.commands.tokens:tokens", "Say who may call servers that others can reach."),
+    "certificates": (
+        "cli.commands.certificates:certificates",
+        "Make an authority of your own, and certificates of processes.",
+    ),
     "purge": ("cli.commands.purge:purge", "Remove the test data of a source."),
     "media": ("cli.commands.media:media", "Check stored images; find similar ones; remove unused ones."),
 }

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -37,6 +38,7 @@ def tokens() -> None:
     Examples:
       frontrow tokens add ann --role editor --days 90
       frontrow tokens add asr-worker --role worker > asr-worker.token
+      frontrow tokens init pki task=service asr-worker=worker
       frontrow tokens list
       frontrow tokens remove 3f2a9c1b
     """
@@ -56,16 +58,37 @@ def add(subject: str, roles: tuple[str, ...], days: int | None, path: Path) -> N
     """
     if not subject.isprintable():
         raise click.UsageError("SUBJECT must have no control characters")
-    token = f"ft_{secrets.token_urlsafe(_TOKEN_BYTES)}"
+    token = _new_token()
     expires = None if days is None else datetime.now(UTC).replace(microsecond=0) + timedelta(days=days)
-    digest = hashlib.sha256(token.encode()).hexdigest()
     try:
-        made = Principal(subject=subject, roles=frozenset(roles), sha256=digest, expires=expires)
+        made = Principal(subject=subject, roles=frozenset(roles), sha256=_digest(token), expires=expires)
     except ValueError as error:
         raise click.UsageError("SUBJECT is a name of 1 to 200 characters") from error
     _change(path, lambda known: [*known, made])
     click.echo(token)
-    console.print(f"{subject} has it from now on: {path}", style="dim", highlight=False)
+    click.echo(f"{subject} has it from now on: {path}", err=True)  # stdout may go into a file
+
+
+@tokens.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("processes", metavar="NAME=ROLE[,ROLE]…", nargs=-1, required=True)
+@_file_option
+def init(folder: Path, processes: tuple[str, ...], path: Path) -> None:
+    """Give each process NAME a token of its own, in FOLDER/NAME/token, where it has none.
+
+    Run it again at any time, e.g. at each start: tokens that are there stay, and the servers' file learns
+    those that it lacks. The folders are those of `frontrow certificates init`.
+
+    \b
+    Example:
+      frontrow tokens init pki task=service asr-worker=worker cli=admin --file pki/tokens.toml
+    """
+    wanted = [_process(text) for text in processes]
+    for name, roles in wanted:
+        try:
+            console.print(f"{name}: {_bring(folder / name / 'token', name, roles, path)}", highlight=False)
+        except OSError as error:
+            raise click.ClickException(f"{folder / name}: {error.strerror}") from error
 
 
 @tokens.command("list")
@@ -103,6 +126,38 @@ def remove(token_id: str, path: Path) -> None:
     console.print(f"{found[0].subject}'s token {token_id} is gone", markup=False, highlight=False)
 
 
+def _process(text: str) -> tuple[str, frozenset[str]]:
+    """Return a process's name and roles from NAME=ROLE,ROLE."""
+    name, _, listed = text.partition("=")
+    roles = frozenset(listed.split(","))
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name) or not roles <= set(ROLES):
+        raise click.UsageError(f"{text!r} must be NAME=ROLE[,ROLE], with roles of {', '.join(ROLES)}")
+    return name, roles
+
+
+def _bring(own: Path, name: str, roles: frozenset[str], path: Path) -> str:
+    """See to it that a process has a token and that the servers' file knows it; return what was done."""
+    there = own.exists()
+    token = own.read_text(encoding="ascii").strip() if there else _new_token()
+    made = Principal(subject=name, roles=roles, sha256=_digest(token))
+    before = {one.sha256: one for one in _known(path)}
+    if before.get(made.sha256) != made:
+        _change(path, lambda known: [*(one for one in known if one.sha256 != made.sha256), made])
+    if not there:
+        own.parent.mkdir(parents=True, exist_ok=True)
+        _write(own, token + "\n")
+        return f"a new token in {own}"
+    return "the token it has" if before.get(made.sha256) == made else f"the token it has, now in {path}"
+
+
+def _new_token() -> str:
+    return f"ft_{secrets.token_urlsafe(_TOKEN_BYTES)}"
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
 def _id(principal: Principal) -> str:
     """Return the first characters of the hash: enough to tell tokens apart."""
     return principal.sha256[:8]
@@ -116,15 +171,22 @@ def _known(path: Path) -> tuple[Principal, ...]:
 
 
 def _change(path: Path, change: Callable[[Sequence[Principal]], Sequence[Principal]]) -> None:
-    """Write the file anew, whole or not at all, for its owner alone."""
+    try:
+        _write(path, "\n".join(map(_entry, change(_known(path)))))
+    except OSError as error:
+        raise click.ClickException(f"{path} can't be written: {error.strerror}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file anew, whole or not at all, for its owner alone."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         draft.touch(mode=0o600)
-        draft.write_text("\n".join(map(_entry, change(_known(path)))), encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
         draft.replace(path)
-    except OSError as error:
+    except OSError:
         draft.unlink(missing_ok=True)
-        raise click.ClickException(f"{path} can't be written: {error.strerror}") from error
+        raise
 
 
 def _entry(principal: Principal) -> str:

@@ -25,6 +25,8 @@ _STALE_PLAN = "InvalidCachedStatementError"
 def async_url(url: str) -> URL:
     """Return ``url`` with the asyncpg driver; ``postgresql://`` and ``postgres://`` are accepted.
 
+    ``sslmode`` is as for libpq; the roots that it verifies by are those of PGSSLROOTCERT.
+
     Raises ``ValueError`` for another database or driver.
     """
     parsed = make_url(url)
@@ -32,7 +34,8 @@ def async_url(url: str) -> URL:
         raise ValueError(
             f"the database must be postgresql:// or postgresql+asyncpg://, not {parsed.drivername}://"
         )
-    return parsed.set(drivername="postgresql+asyncpg")
+    query = {"ssl" if name == "sslmode" else name: value for name, value in parsed.query.items()}
+    return parsed.set(drivername="postgresql+asyncpg", query=query)
 
 
 def make_engine(settings: DatabaseSettings, application_name: str) -> AsyncEngine:

@@ -7,6 +7,7 @@ from sqlalchemy import BigInteger, Identity, String, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
+from libs.common import lane
 from libs.common.db import Database, is_transient
 from libs.common.settings import DatabaseSettings
 from libs.common.testing import eventually
@@ -142,3 +143,17 @@ async def test_the_pool_is_bounded(database_url: str) -> None:
             await third.execute(text("SELECT 1"))
     assert is_transient(caught.value)
     await opened.close()
+
+
+async def test_sslmode_in_the_address_is_understood_by_the_pool_and_by_single_connections(
+    database_url: str,
+) -> None:
+    mark = "&" if "?" in database_url else "?"
+    settings = DatabaseSettings(url=f"{database_url}{mark}sslmode=prefer")
+    opened = Database(settings, "frontrow-test")
+    async with opened.begin() as session:
+        assert await session.scalar(text("SELECT 1")) == 1
+    await opened.close()
+    single = await lane.connect(settings, "frontrow-test")
+    assert await single.fetchval("SELECT 1") == 1
+    await single.close()

@@ -25,7 +25,7 @@ def test_a_token_that_was_added_is_good_at_the_server_and_nowhere_in_the_file(
 ) -> None:
     made = _run(path, "add", "--role", "editor", "--role", "ops", "--days", "3", "--", subject)
     assert made.exit_code == 0, made.output
-    token = made.stdout.strip().splitlines()[0]
+    (token,) = made.stdout.splitlines()  # and nothing else: it goes into the owner's file
     principal = TokenFile(path).find(token)
     assert principal is not None
     assert (principal.subject, principal.roles) == (subject, {"editor", "ops"})

@@ -34,12 +34,11 @@ def test_one_image_runs_all_processes_of_ours() -> None:
     assert {service["build"] for service in ours.values()} == {"."}
 
 
-def test_each_server_listens_on_its_port_and_peers_call_that_port() -> None:
+def test_each_server_listens_on_its_port_and_is_asked_for_its_health_there() -> None:
     for name, port in SERVERS.items():
         service = SERVICES[name]
         assert service["command"] == ["python", "-m", f"services.{name}"]
         assert service["environment"][f"FRONTROW_{name.upper()}_LISTEN"] == f"0.0.0.0:{port}"
-        assert service["environment"][f"FRONTROW_{name.upper()}_ADDRESS"] == f"{name}:{port}"
         assert service["healthcheck"]["test"][-1] == f"127.0.0.1:{port}"
 
 
@@ -57,6 +56,7 @@ def test_workers_know_no_more_than_they_need_and_wait_for_the_task_server() -> N
     for name in WORKERS:
         assert SERVICES[name]["depends_on"] == {"task": {"condition": "service_healthy"}}
         assert "ports" not in SERVICES[name]
+        assert "FRONTROW_DATABASE_URL" not in SERVICES[name]["environment"]
 
 
 def test_each_workers_health_is_asked_where_it_answers() -> None:
@@ -75,16 +75,38 @@ def test_dependencies_name_services_that_exist() -> None:
             assert needed in SERVICES, f"{name} waits for {needed}"
 
 
-def test_plaintext_is_switched_on_once_and_the_file_says_so_loudly() -> None:
-    assert COMPOSE["x-frontrow"]["environment"]["FRONTROW_INSECURE_PLAINTEXT"] == "true"
-    assert len(re.findall(r"^ +FRONTROW_INSECURE_PLAINTEXT:", TEXT, re.MULTILINE)) == 1
-    before, _, _ = TEXT.partition("FRONTROW_INSECURE_PLAINTEXT: ")
-    assert before.count("!!!") >= 3
+def test_processes_call_each_other_on_addresses_that_demand_a_certificate() -> None:
+    assert "INSECURE" not in TEXT
+    for name, port in SERVERS.items():
+        inside = port.replace("71", "72", 1)
+        listening = SERVICES[name]["environment"]
+        assert listening["FRONTROW_PROCESS_LISTEN"] == f"0.0.0.0:{inside}"
+        assert listening["FRONTROW_TLS_CLIENT_CA"] == listening["FRONTROW_TLS_CA"]
+        for calling in (*SERVERS, *WORKERS):
+            told = SERVICES[calling]["environment"]
+            assert told[f"FRONTROW_{name.upper()}_ADDRESS"] == f"{name}:{inside}"
+        assert SERVICES["cli"]["environment"][f"FRONTROW_{name.upper()}_ADDRESS"] == f"{name}:{port}"
 
 
-def test_only_spiders_have_a_door_and_only_on_this_machine() -> None:
+def test_each_process_has_an_identity_of_its_own_and_none_has_the_authoritys_key() -> None:
+    identities = {name: f"{name}-identity" for name in (*SERVERS, *WORKERS, "cli")}
+    for name, volume in identities.items():
+        mounts = dict(mount.split(":", 1) for mount in SERVICES[name]["volumes"])
+        assert mounts[volume] == "/identity:ro"
+        assert "authority" not in mounts
+        assert not set(mounts) & set(identities.values()) - {volume}
+        for service in ("certificates", "tokens"):
+            assert f"{volume}:/identities/{name}" in SERVICES[service]["volumes"]
+    certified = [part.partition("=")[0] for part in SERVICES["certificates"]["command"][6:]]
+    assert certified == [*SERVERS, *WORKERS, "--trusting", "cli"]
+    assert [part.partition("=")[0] for part in SERVICES["tokens"]["command"][6:]] == list(identities)
+    made = re.findall(r"/identities/([a-z-]+)", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    assert set(made) == {*identities, "authority"}
+
+
+def test_only_spiders_have_a_door_and_only_on_this_machine_unless_said() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert published == {"ingest": ["127.0.0.1:7101:7101"]}
+    assert published == {"ingest": ["${INGEST_BIND:-127.0.0.1}:7101:7101"]}
 
 
 def test_no_secret_has_a_default() -> None:
@@ -100,7 +122,8 @@ def test_every_common_variable_is_one_that_a_setting_reads() -> None:
         for model in (DatabaseSettings, PeerSettings, TelemetrySettings, TransportSettings, ProcessSettings)
         for field in model.model_fields
     }
-    ours = {name for name in COMPOSE["x-frontrow"]["environment"] if name.startswith("FRONTROW_")}
+    common = COMPOSE["x-serving"] | SERVICES["cli"]["environment"]
+    ours = {name for name in common if name.startswith("FRONTROW_")}
     assert ours <= known, ours - known
 
 

@@ -1,5 +1,6 @@
 """Who gets in: tokens, their roles, certificates of processes, and changes of both without a restart."""
 
+import asyncio
 import hashlib
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from libs.common import health_probe
 from libs.common.access import ANYONE, Rules, TokenFile
 from libs.common.bearer import BearerToken
 from libs.common.client import connect, error_info, reason_of
@@ -18,7 +20,12 @@ from tests.wire.common.authority import Authority
 from tests.wire.common.probe import ASK, SERVICE, WATCH, Part, Probe, Request, Response, failure, stub_on
 
 RULES = Rules(
-    {ASK: frozenset({"editor", "worker"}), WATCH: ANYONE, f"/{SERVICE}/Upload": frozenset()},
+    {
+        ASK: frozenset({"editor", "worker"}),
+        WATCH: ANYONE,
+        f"/{SERVICE}/Upload": frozenset(),
+        "/grpc.health.v1.Health/Check": ANYONE,
+    },
     processes=frozenset({"worker"}),
 )
 
@@ -188,7 +195,7 @@ def test_the_old_token_is_sent_while_its_file_is_being_written(tmp_path):
     assert sent == [("Bearer old-token", None)] * 3 + [("Bearer new-token", None)]
 
 
-async def test_a_process_needs_its_certificate_and_people_do_not(tmp_path):
+async def test_a_process_needs_its_certificate_and_people_do_not(tmp_path, monkeypatch):
     authority = Authority(tmp_path)
     certificate, key = authority.issue("server")
     _tokens(tmp_path, ann="editor", loader="worker")
@@ -205,6 +212,10 @@ async def test_a_process_needs_its_certificate_and_people_do_not(tmp_path):
             assert (await failure(loader.Ask(Request(), timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
         async with _as(stub, tmp_path, "loader", address=inside, **trusting, **mine) as loader:
             assert (await loader.Ask(Request(), timeout=5)).text == "loader"
+        # the probe of a container has its process's settings and asks at the address for people
+        monkeypatch.setenv("FRONTROW_TLS_CA", str(authority.roots))
+        monkeypatch.setenv("FRONTROW_TOKEN_FILE", str(tmp_path / "loader.token"))
+        assert await asyncio.to_thread(health_probe.main, stub.address) == 0
 
 
 async def test_a_new_certificate_is_shown_from_the_next_connection_on(tmp_path):
