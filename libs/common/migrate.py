@@ -3,7 +3,7 @@
 Each context owns one PostgreSQL schema and keeps its revisions in ``services/<ctx>/migrations``,
 with its own version table inside its own schema. ``env.py`` there is three lines that call
 ``run_env``. Revisions use nothing newer than PostgreSQL 15 and expand before they contract, since the
-previous release runs beside the new schema.
+previous release runs beside the new schema (docs/upgrades.md).
 
     python -m libs.common.migrate upgrade  <ctx> --url postgresql://...
     python -m libs.common.migrate check    <ctx> --url postgresql://...
@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from alembic import command, context
+from alembic import command, context, op
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
-from sqlalchemy import Connection, MetaData, text
+from sqlalchemy import Connection, MetaData, column, select, table, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
@@ -62,7 +63,8 @@ async def upgrade(database_url: str, ctx: str, *, revision: str = "head") -> Non
     Any number of processes may call this at once: an advisory lock lets one work, and the others find
     nothing left to do. Each revision is a transaction of its own. A revision that cannot lock a busy
     table within 5 s gives up its place in the queue and is tried again, five times, so that traffic is
-    never blocked for long. May be called from a running event loop; the work is done in a thread.
+    never blocked for long. A schema that a newer release has upgraded stays as it is: this release works
+    beside it (docs/upgrades.md). May be called from a running event loop; the work is done in a thread.
     """
     await _in_thread(database_url, ctx, lambda config: command.upgrade(config, revision), create_schema=True)
     log.info("migrate.upgraded", ctx=ctx)
@@ -114,10 +116,24 @@ async def _locked(database_url: str, ctx: str, config: Config, run: Callable[[Co
                 raise CommandError(f"the schema {ctx} is not there yet: upgrade it first")
             # whatever ran before alembic's configure must be committed, or alembic takes part in that
             # transaction and its own commits write nothing
+            newer = await _unknown_revision(connection, ctx, config)
             await connection.commit()
+            if newer and config.attributes.get("create_schema"):
+                log.warning("migrate.newer_schema", ctx=ctx, revision=newer)
+                return
             await _run_patiently(connection, config, run)
     finally:
         await engine.dispose()  # closing the connection releases the lock
+
+
+async def _unknown_revision(connection: AsyncConnection, ctx: str, config: Config) -> str | None:
+    """Return the schema's revision when this release has no such one: a newer release was here."""
+    if not await connection.scalar(text(f"SELECT to_regclass('{ctx}.alembic_version')")):
+        return None
+    noted = table("alembic_version", column("version_num"), schema=ctx)
+    present: str | None = await connection.scalar(select(noted.c.version_num))
+    known = {one.revision for one in ScriptDirectory.from_config(config).walk_revisions()}
+    return present if present not in known else None
 
 
 async def _take_lock(connection: AsyncConnection, ctx: str) -> None:
@@ -180,6 +196,22 @@ def run_env(metadata: MetaData, schema: str) -> None:
     )
     with context.begin_transaction():
         context.run_migrations()
+
+
+def build_index(schema: str, name: str, definition: str, *, unique: bool = False) -> None:
+    """Build an index beside the traffic; for revisions, inside of an `autocommit_block`.
+
+    `definition` is what follows ON, its table without the schema. An index that is there stays; one that a
+    broken run left unfinished is built anew.
+    """
+    valid = op.get_bind().scalar(
+        text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)"),
+        {"name": f"{schema}.{name}"},
+    )
+    if valid:
+        return
+    op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {schema}.{name}")
+    op.execute(f"CREATE {'UNIQUE ' * unique}INDEX CONCURRENTLY {name} ON {schema}.{definition}")
 
 
 def main(arguments: list[str] | None = None) -> None:

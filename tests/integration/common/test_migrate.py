@@ -207,3 +207,16 @@ async def test_a_revision_is_written_from_the_difference(
     await migrate.revision(url, "left_", "add thing")
     (written,) = (tmp_path / "left_" / "migrations" / "versions").glob("*add_thing.py")
     assert "op.create_table('thing'" in written.read_text()
+
+
+async def test_a_schema_that_a_newer_release_upgraded_is_left_alone_and_an_older_server_starts(
+    url: str, connection: "Connection[asyncpg.Record]", make_context: MakeContext
+) -> None:
+    make_context("left_")
+    await migrate.upgrade(url, "left_")
+    await connection.execute("ALTER TABLE left_.thing ADD COLUMN extra int")
+    await connection.execute("UPDATE left_.alembic_version SET version_num = '0099'")
+    await migrate.upgrade(url, "left_")
+    assert await connection.fetchval("SELECT version_num FROM left_.alembic_version") == "0099"
+    with pytest.raises(CommandError, match="0099"):
+        await migrate.check(url, "left_")

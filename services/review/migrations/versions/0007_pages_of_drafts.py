@@ -7,8 +7,9 @@ Revision ID: 0007
 Revises: 0006
 """
 
-import sqlalchemy as sa
 from alembic import op
+
+from libs.common.migrate import build_index
 
 revision = "0007"
 down_revision = "0006"
@@ -43,22 +44,11 @@ def upgrade() -> None:
         for prefix, indexes in _NEW.items():
             for name, columns in indexes.items():
                 listed = ", ".join([*columns, "status", "is_deleted", "(-id)"])
-                _build(f"ix_{prefix}_draft_page_{name}", f"{_TABLES[prefix]} ({listed})")
-        _build("ix_media_deleting", "media (id) WHERE state = 'deleting'")
+                build_index("review", f"ix_{prefix}_draft_page_{name}", f"{_TABLES[prefix]} ({listed})")
+        build_index("review", "ix_media_deleting", "media (id) WHERE state = 'deleting'")
         for prefix, indexes in _OLD.items():
             for name in indexes:
                 op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS review.ix_{prefix}_draft_{name}")
-
-
-def _build(name: str, definition: str) -> None:
-    valid = op.get_bind().scalar(
-        sa.text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)"),
-        {"name": f"review.{name}"},
-    )
-    if valid:
-        return
-    op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS review.{name}")
-    op.execute(f"CREATE INDEX CONCURRENTLY {name} ON review.{definition}")
 
 
 def downgrade() -> None:

@@ -7,33 +7,28 @@ Revision ID: 0008
 Revises: 0007
 """
 
-import sqlalchemy as sa
 from alembic import op
+
+from libs.common.migrate import build_index
 
 revision = "0008"
 down_revision = "0007"
 branch_labels = None
 depends_on = None
 
-_INDEX = "review.media_bands_key"
+allowed = {"ban-drop-constraint": "the key is the same, on an index that holds the hash, too"}
 
 
 def upgrade() -> None:
     op.execute("ALTER TABLE review.media_bands ADD COLUMN IF NOT EXISTS dhash bigint")
-    op.execute(
-        "UPDATE review.media_bands b SET dhash = m.dhash FROM review.media m "
-        "WHERE m.id = b.media_id AND b.dhash IS NULL"
-    )
     with op.get_context().autocommit_block():
-        valid = op.get_bind().scalar(
-            sa.text("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(:name)"), {"name": _INDEX}
+        op.execute(
+            "UPDATE review.media_bands b SET dhash = m.dhash FROM review.media m "
+            "WHERE m.id = b.media_id AND b.dhash IS NULL"
         )
-        if not valid:
-            op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {_INDEX}")
-            op.execute(
-                "CREATE UNIQUE INDEX CONCURRENTLY media_bands_key "
-                "ON review.media_bands (band, value, media_id) INCLUDE (dhash)"
-            )
+        build_index(
+            "review", "media_bands_key", "media_bands (band, value, media_id) INCLUDE (dhash)", unique=True
+        )
     op.execute(
         "ALTER TABLE review.media_bands DROP CONSTRAINT media_bands_pkey, "
         "ADD CONSTRAINT media_bands_pkey PRIMARY KEY USING INDEX media_bands_key"
