@@ -86,6 +86,7 @@ soak: $(VENV)/.dev $(LLM)/.ready ## Prove each context at length, under faults (
 	$(BIN)/python -m pytest tests/soak/review/test_same_bytes.py -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/ingest -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/asr -q $(ARGS)
+	$(BIN)/python -m pytest tests/soak/system -q $(ARGS)
 
 # --- checks --------------------------------------------------------------------------------------
 

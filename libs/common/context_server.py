@@ -14,9 +14,10 @@ from libs.common.credentials import InsecureTransport, is_loopback, server_crede
 from libs.common.deadline import DEFAULT_CAP_SECONDS
 from libs.common.health import SERVICE_NAME as HEALTH_NAME
 from libs.common.interceptors import access, context, deadline, errors, telemetry
+from libs.common.interceptors.admission import Admission, always
 from libs.common.interceptors.call import Step
 from libs.common.interceptors.inflight import InFlight
-from libs.common.interceptors.pipeline import Pipeline
+from libs.common.interceptors.pipeline import SILENCE_SECONDS, Pipeline
 from libs.common.interceptors.validate import RequestValidator
 from libs.common.loops import Loop
 from libs.common.mounted import Mounted
@@ -38,6 +39,8 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_metadata_size", MAX_METADATA_BYTES),
 )
 
+HEALTH_CHECK = f"/{HEALTH_NAME}/Check"
+
 _UNGUARDED = (
     "{address} is not a loopback address, and whoever reaches it may call everything: set "
     "FRONTROW_TOKENS_FILE, or FRONTROW_INSECURE_PLAINTEXT=1 on a network you trust"
@@ -58,7 +61,8 @@ class ContextServer:
     """Serve one context. `name` is the last part of its ErrorInfo domain, `frontrow.<name>`.
 
     `rules` say who may call what, once `transport` names a file of tokens; without it everybody may call
-    everything. `cap_seconds` limits unary calls whose client set no deadline, long polls excepted.
+    everything. `cap_seconds` limits unary calls whose client set no deadline, long polls excepted;
+    `silence_seconds` the wait for a message of a client's stream.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class ContextServer:
         max_concurrent_rpcs: int | None = None,
         telemetry: Telemetry | None = None,
         cap_seconds: float = DEFAULT_CAP_SECONDS,
+        silence_seconds: float = SILENCE_SECONDS,
     ) -> None:
         self.name = name
         self.bound = ""
@@ -82,12 +87,17 @@ class ContextServer:
         self._address = address
         self._mounted = mounted
         self._transport = transport or TransportSettings.loopback_only()
-        # Calls that wait must never take the place of those that work: beats, ends of runs.
-        most = max_concurrent_rpcs or self._transport.max_concurrent_rpcs
-        self._max_concurrent_rpcs = most + mounted.room_for_waits
+        self._admission = Admission(
+            f"frontrow.{name}",
+            max_concurrent_rpcs or self._transport.max_concurrent_rpcs,
+            room_for_waits=mounted.room_for_waits,
+            long_polls=mounted.long_polls,
+            urgent={HEALTH_CHECK: always, **mounted.urgent},
+        )
         self._rules = rules or Rules({})
         self._telemetry = telemetry or Telemetry()
         self._cap_seconds = cap_seconds
+        self._silence_seconds = silence_seconds
         self.in_flight = InFlight()
         self._server: grpc.aio.Server | None = None
         self._started: list[Loop] = []
@@ -150,15 +160,16 @@ class ContextServer:
         steps = [
             self.in_flight.tracked,
             telemetry.observing(self._telemetry),
+            self._admission.limited,
             context.identified,
             errors.mapping(f"frontrow.{self.name}"),
-            *self._admission(),
+            *self._identification(),
             deadline.limiting(self._mounted.long_polls, cap_seconds=self._cap_seconds),
         ]
         server = grpc.aio.server(
-            interceptors=[Pipeline(steps, RequestValidator())],
+            interceptors=[Pipeline(steps, RequestValidator(), silence_seconds=self._silence_seconds)],
             options=OPTIONS,
-            maximum_concurrent_rpcs=self._max_concurrent_rpcs,
+            maximum_concurrent_rpcs=self._admission.most_calls,
         )
         self._mounted.register(server)
         self.health.register(server, self._mounted.service_names)
@@ -166,7 +177,7 @@ class ContextServer:
         reflection.enable_server_reflection(names, server)
         return server
 
-    def _admission(self) -> list[Step]:
+    def _identification(self) -> list[Step]:
         """Return the step that asks who calls; none where everybody may call everything."""
         transport = self._transport
         if transport.tokens_file is None:

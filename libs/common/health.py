@@ -16,6 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from libs.common.errors import DomainError, Kind
 
 _Response = health_pb2.HealthCheckResponse
+_ListResponse = health_pb2.HealthListResponse  # type: ignore[attr-defined]  # newer than its types
 SERVICE_NAME = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
@@ -67,6 +68,11 @@ class Health(health_pb2_grpc.HealthServicer):
         if request.service not in self._able:
             raise UnknownService(f"no service {request.service!r} here", service=request.service)
         return _Response(status=self._status(request.service))
+
+    async def List(self, request: Any, context: Any) -> Any:
+        """Tell the status of every service, and of the whole server under the empty name."""
+        statuses = {name: _Response(status=self._status(name)) for name in self._able}
+        return _ListResponse(statuses=statuses)
 
     async def Watch(
         self, request: health_pb2.HealthCheckRequest, context: Any

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import grpc
 
 from libs.common.health import Health
+from libs.common.interceptors.admission import IsUrgent
 from libs.common.loops import Loop
 
 
@@ -44,7 +45,9 @@ class Mounted:
     then the engine). `on_stopping` ends watches and long polls at the beginning of a stop. `long_polls` names
     the unary methods (`/package.Service/Method`) that may take longer than 30 s without a client's deadline.
     `room_for_waits` is how many calls may wait beside those that the server's limit lets in; the mount lets
-    no more wait. `health` is given by a mount that reports a state of its own.
+    no more wait. `urgent` names the methods that keep what was done already, and tells which of their calls
+    do: these are served however busy the server is. `health` is given by a mount that reports a state of its
+    own.
     """
 
     register: Callable[[grpc.aio.Server], None]
@@ -54,4 +57,5 @@ class Mounted:
     on_stopping: Callable[[], None] = _nothing
     long_polls: Collection[str] = ()
     room_for_waits: int = 0
+    urgent: Mapping[str, IsUrgent] = field(default_factory=dict)
     health: Health = field(default_factory=Health)

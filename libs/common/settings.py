@@ -59,7 +59,9 @@ class TransportSettings(BaseSettings):
     token_file: Path | None = Field(default=None, description="the one token this process calls others with")
     insecure_plaintext: bool = Field(default=False, description="allow plaintext beyond loopback, loudly")
     max_concurrent_rpcs: int = Field(
-        default=1000, ge=1, description="calls one server runs at once, streams included"
+        default=1000,
+        ge=1,
+        description="calls of each kind (work, streams, ends of runs) one server runs at once at most",
     )
 
     @classmethod

@@ -12,6 +12,7 @@ from frontrow.asr.v1 import video_project_service_pb2_grpc as project_rpc
 from libs.common.client import connect
 from libs.common.db import Database
 from libs.common.follow import Follower
+from libs.common.interceptors.admission import all_of
 from libs.common.loops import Loop
 from libs.common.objects import ObjectStore, open_store
 from libs.common.outbox import OutboxRelay
@@ -39,6 +40,19 @@ SERVICE_NAMES = (
     "frontrow.asr.v1.VideoProjectService",
     "frontrow.asr.v1.SlicingService",
 )
+
+_KEEPS_WORK = {
+    **all_of(
+        "frontrow.asr.v1.TranscriptionService",
+        "SaveFetchedPiece",
+        "FinishFetch",
+        "UpdateTranscriptionProgress",
+        "SaveTranscriptPart",
+        "CompleteTranscription",
+        "FailTranscription",
+    ),
+    **all_of("frontrow.asr.v1.SlicingService", "SaveClips", "SaveDraft", "FailSlicing"),
+}
 
 
 async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
@@ -75,7 +89,9 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
         *_followers(database, peer, materials, settings),
         *_housekeeping(database, store, settings),
     ]
-    return Mounted(register=register, service_names=SERVICE_NAMES, loops=loops, close=close)
+    return Mounted(
+        register=register, service_names=SERVICE_NAMES, loops=loops, close=close, urgent=_KEEPS_WORK
+    )
 
 
 def _followers(

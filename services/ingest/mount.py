@@ -16,6 +16,7 @@ from frontrow.ingest.v1 import (
 from libs.common.client import connect
 from libs.common.db import Database
 from libs.common.follow import Follower
+from libs.common.interceptors.admission import all_of
 from libs.common.lane import Lane
 from libs.common.outbox import OutboxRelay
 from libs.common.server import Mounted
@@ -102,7 +103,8 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
         await wires.close()
 
     loops = (relay, *_loops(settings, database, peer))
-    return Mounted(register=register, service_names=_NAMES, loops=loops, close=close)
+    urgent = all_of(_NAMES[1], "RecordImages", "FinishJob")
+    return Mounted(register=register, service_names=_NAMES, loops=loops, close=close, urgent=urgent)
 
 
 def _loops(settings: IngestSettings, database: Database, peer: TaskPeer) -> tuple[Follower, NoncePurge]:

@@ -14,6 +14,7 @@ from frontrow.review.v1 import (
 )
 
 from libs.common.db import Database
+from libs.common.interceptors.admission import all_of
 from libs.common.objects import open_store
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
@@ -60,4 +61,13 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
         key_service_pb2_grpc.add_KeyServiceServicer_to_server(KeyServicer(database), server)
         media_service_pb2_grpc.add_MediaServiceServicer_to_server(MediaServicer(database, care), server)
 
-    return Mounted(register=register, service_names=SERVICE_NAMES, loops=(), close=database.close)
+    return Mounted(
+        register=register,
+        service_names=SERVICE_NAMES,
+        loops=(),
+        close=database.close,
+        # The images are stored already.
+        urgent=all_of(
+            "frontrow.review.v1.IntakeService", "ConfirmMedia", "CreateRunwayDraft", "CreateStreetSnapDraft"
+        ),
+    )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 import grpc
 from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 
 from libs.common.db import Database
+from libs.common.interceptors.admission import all_of
 from libs.common.lane import Lane
 from libs.common.loops import Loop
 from libs.common.mounted import Mounted, Stopping
@@ -45,7 +47,12 @@ async def mount(settings: TaskSettings, common: CommonSettings) -> Mounted:
         on_stopping=context.stop,
         long_polls=(f"/{SERVICE}/ClaimTasks",),
         room_for_waits=settings.max_waiting_claims,
+        urgent={**all_of(SERVICE, "Heartbeat", "FinishTasks"), f"/{SERVICE}/ClaimTasks": _ends_runs},
     )
+
+
+def _ends_runs(request: Any) -> bool:
+    return request is not None and bool(request.finish)
 
 
 class _Context:

@@ -17,6 +17,10 @@ from libs.common.objects.store import StoreUnavailable
 
 _RETRY_SECONDS = 1.0
 _STORE_RETRY_SECONDS = 5.0
+# Busy, or stopping while it serves the call, is as good as away.
+_PEER_AWAY = frozenset(
+    {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.CANCELLED}
+)
 
 
 def as_domain_error(error: BaseException) -> DomainError | None:
@@ -44,7 +48,7 @@ def as_domain_error(error: BaseException) -> DomainError | None:
 
 
 def _of_peer(error: grpc.aio.AioRpcError) -> DomainError | None:
-    if error.code() is grpc.StatusCode.UNAVAILABLE:
+    if error.code() in _PEER_AWAY:
         return PeerUnavailable(
             "a service this call needs can't be reached now; try again", retry_delay_seconds=_RETRY_SECONDS
         )

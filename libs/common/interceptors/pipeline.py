@@ -7,16 +7,21 @@ Request messages pass `raw.receive` and `validate.check` in front of the handler
 Streamed answers are written by a coroutine here rather than handed to gRPC as a generator: gRPC drops a
 generator without closing it when a client goes away, and the handler's `finally` would run at some later
 garbage collection, after the database is closed.
+
+A client may stop in the middle of a stream and set no deadline: what it holds is taken back after a while.
+One that announces a single message and never sends it gets no further than gRPC: we never hear of it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
 import grpc
 
+from libs.common.errors import DeadlineExceeded
 from libs.common.interceptors.call import Serve, ServedCall, ServicerContext, Shape, Step
 from libs.common.interceptors.raw import Received, receive, receiver
 from libs.common.interceptors.validate import RequestValidator
@@ -24,16 +29,24 @@ from libs.common.interceptors.validate import RequestValidator
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 Continuation: TypeAlias = "Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]]"
 
+SILENCE_SECONDS = 120.0
+
 Behaviour = Callable[..., Any]
 Accept = Callable[[Any], Any]
 
 
 class Pipeline(grpc.aio.ServerInterceptor):
-    """Surround every handler with `steps`, outermost first, and check its requests with `validator`."""
+    """Surround every handler with `steps`, outermost first, and check its requests with `validator`.
 
-    def __init__(self, steps: Sequence[Step], validator: RequestValidator) -> None:
+    `silence_seconds` is how long a client may keep the server waiting for the next message of a stream.
+    """
+
+    def __init__(
+        self, steps: Sequence[Step], validator: RequestValidator, *, silence_seconds: float = SILENCE_SECONDS
+    ) -> None:
         self._steps = tuple(steps)
         self._validator = validator
+        self._silence_seconds = silence_seconds
         self._wrapped: dict[str, Handler] = {}
 
     async def intercept_service(
@@ -77,7 +90,19 @@ class Pipeline(grpc.aio.ServerInterceptor):
         return message
 
     async def _accept_each(self, requests: AsyncIterator[Received]) -> AsyncIterator[Any]:
-        async for received in requests:
+        following = requests.__aiter__()
+        while True:
+            try:
+                async with asyncio.timeout(self._silence_seconds) as silence:
+                    received = await anext(following, None)
+            except TimeoutError as error:
+                if not silence.expired():
+                    raise
+                raise DeadlineExceeded(
+                    f"no message came for {self._silence_seconds:g} s; begin the call again"
+                ) from error
+            if received is None:
+                return
             yield self._accept_one(received)
 
 

@@ -61,6 +61,7 @@ class Probe:
     on_stopping: Callable[[], None] = lambda: None
     loops: list[Any] = field(default_factory=list)
     long_polls: tuple[str, ...] = ()
+    urgent: dict[str, Callable[[Any], bool]] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
     """What happened, in order; `closed` is added when the mount is closed."""
     health: Health = field(default_factory=Health)
@@ -81,6 +82,7 @@ class Probe:
             close=close,
             on_stopping=self.on_stopping,
             long_polls=self.long_polls,
+            urgent=self.urgent,
             health=self.health,
         )
 

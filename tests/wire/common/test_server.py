@@ -96,6 +96,16 @@ async def test_nothing_is_serving_before_the_loops_run():
     assert said == [Serving.NOT_SERVING]
 
 
+async def test_health_lists_every_service_with_its_status():
+    async with Probe().serving() as stub:
+        stub.server.health.set_serving(False, SERVICE)
+        listed = await health_pb2_grpc.HealthStub(stub.channel).List(
+            health_pb2.HealthListRequest(), timeout=5
+        )
+        statuses = {name: answer.status for name, answer in listed.statuses.items()}
+    assert statuses == {"": Serving.SERVING, SERVICE: Serving.NOT_SERVING}
+
+
 async def test_health_watch_of_an_unknown_service_says_so_and_stays():
     async with Probe().serving() as stub:
         watcher = health_pb2_grpc.HealthStub(stub.channel)

@@ -1,0 +1,1 @@
+"""The whole product under bad clients, too much load and faults."""
