@@ -180,6 +180,13 @@ def is_transient(exc: BaseException) -> bool:
 
 
 def is_bad_data(exc: BaseException) -> bool:
-    """Tell whether a value can never be stored (class 22: too long, NUL, a lone surrogate)."""
+    """Tell whether a value can never be stored (class 22: too long, NUL, a lone surrogate).
+
+    What the driver itself can't write for the database (a number beyond its column's type) counts, too.
+    """
     code = sqlstate(exc)
-    return code is not None and code.startswith("22")
+    if code is not None:
+        return code.startswith("22")
+    return any(
+        isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError) for error in _chain(exc)
+    )

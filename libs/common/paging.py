@@ -8,7 +8,7 @@ import json
 import uuid
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 from google.protobuf.message import Message
 
@@ -21,6 +21,8 @@ _MAX_TOKEN_LENGTH = 4096
 
 Position = str | int | float | bool | None | datetime | uuid.UUID
 M = TypeVar("M", bound=Message)
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 def page_size(requested: int) -> int:
@@ -39,16 +41,29 @@ def encode_token(position: Sequence[Position], request: Message) -> str:
     return base64.urlsafe_b64encode(body.encode()).decode().rstrip("=")
 
 
-def decode_token(token: str, request: Message) -> list[Position] | None:
+@overload
+def decode_token(token: str, request: Message, first: type[A], /) -> tuple[A] | None: ...
+
+
+@overload
+def decode_token(token: str, request: Message, first: type[A], second: type[B], /) -> tuple[A, B] | None: ...
+
+
+def decode_token(token: str, request: Message, *kinds: type[Any]) -> tuple[Any, ...] | None:
     """Return the position a token stands for, None for the empty token (the first page).
 
+    `kinds` are the types of the position's values. Anybody can make up a token, since it is bound to the
+    request and not signed: what comes out is of these types and can be stored, whatever was in it.
+
     Raises:
-        InvalidArgument: the token isn't one of ours, or was made for other arguments.
+        InvalidArgument: the token isn't one of this list, or was made for other arguments.
     """
     if not token:
         return None
     try:
         digest, position = _read(token)
+        if len(position) != len(kinds) or not all(map(_fits, position, kinds)):
+            raise ValueError("a position of another list")  # noqa: TRY301 - one refusal for all of it
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise InvalidArgument.of_field(
             "page_token", "is not a token of this list; take next_page_token unchanged, or leave it empty"
@@ -57,7 +72,7 @@ def decode_token(token: str, request: Message) -> list[Position] | None:
         raise InvalidArgument.of_field(
             "page_token", "was made for other arguments; repeat the filters of the first page"
         )
-    return position
+    return tuple(position)
 
 
 def within_budget(messages: Iterable[M], limit_bytes: int = MAX_PAGE_BYTES) -> list[M]:
@@ -96,6 +111,18 @@ def _pack(value: Position) -> object:
     if isinstance(value, uuid.UUID):
         return {"u": str(value)}
     return value
+
+
+def _fits(value: Position, kind: type[Any]) -> bool:
+    """Tell whether a value is of this very type, and one that the database can compare with."""
+    if type(value) is not kind:
+        return False
+    if isinstance(value, str):
+        value.encode()  # raises a ValueError for a lone surrogate
+        return "\0" not in value
+    if isinstance(value, datetime):
+        return value.tzinfo is not None
+    return not isinstance(value, int) or -(2**63) <= value < 2**63
 
 
 def _unpack(value: object) -> Position:

@@ -69,8 +69,8 @@ class EditingDrafts:
     async def list(self, request: pb.ListEditingDraftsRequest) -> pb.ListEditingDraftsResponse:
         """Read a page of drafts, newest first."""
         size = page_size(request.page_size)
-        position = decode_token(request.page_token, request)
-        before = UUID(str(position[0])) if position else None
+        position = decode_token(request.page_token, request, UUID)
+        before = position[0] if position else None
         wanted = request.video_project_id
         project_id = parse_id(wanted, "video_project_id") if wanted else None
         async with self._database.begin() as session:

@@ -88,8 +88,8 @@ class VideoProjectServicer(rpc.VideoProjectServiceServicer):
     ) -> pb.ListVideoProjectsResponse:
         """Read a page of projects, newest first."""
         size = page_size(request.page_size)
-        position = decode_token(request.page_token, request)
-        before = UUID(str(position[0])) if position else None
+        position = decode_token(request.page_token, request, UUID)
+        before = position[0] if position else None
         wanted = request.live_material_id
         material_id = parse_id(wanted, "live_material_id") if wanted else None
         async with self._database.begin() as session:
@@ -128,8 +128,8 @@ class VideoProjectServicer(rpc.VideoProjectServiceServicer):
         """Read a page of a project's clips in order."""
         project_id = parse_id(request.video_project_id, "video_project_id")
         size = page_size(request.page_size)
-        position = decode_token(request.page_token, request)
-        after = int(str(position[0])) if position else -1
+        position = decode_token(request.page_token, request, int)
+        after = position[0] if position else -1
         async with self._database.begin() as session:
             await repository.get_project(session, project_id)
             rows = await repository.list_clips(session, project_id, after=after, limit=size + 1)

@@ -61,13 +61,12 @@ class Transcripts:
         if not groups:
             raise InvalidArgument.of_field("keywords", "must hold a word, not only separators")
         size = paging.page_size(request.page_size)
-        position = paging.decode_token(request.page_token, request)
+        after = paging.decode_token(request.page_token, request, UUID, int)
         only = (
             convert.parse_id(request.live_material_id, "live_material_id")
             if request.live_material_id
             else None
         )
-        after = (UUID(str(position[0])), int(str(position[1]))) if position else None
         async with self._database.begin() as session:
             rows = await repository_transcript.search(session, groups, only=only, after=after, limit=size + 1)
         fitting = paging.within_budget(_hit(row) for row in rows[:size])

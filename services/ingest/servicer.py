@@ -86,8 +86,8 @@ class IngestServicer(SpiderRpcs, RerunRpcs, PurgeRpcs):
     ) -> ingest_service_pb2.ListIngestJobsResponse:
         """List jobs newest first."""
         size = page_size(request.page_size)
-        position = decode_token(request.page_token, request)
-        before = UUID(str(position[0])) if position else None
+        position = decode_token(request.page_token, request, UUID)
+        before = position[0] if position else None
         async with self._database.begin() as session:
             rows = await repository_job.listed(session, _filter(request), before=before, limit=size + 1)
         jobs = within_budget(convert.job_message(row) for row in rows[:size])

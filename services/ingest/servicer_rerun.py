@@ -81,12 +81,13 @@ class RerunRpcs(Rpcs):
             raise InvalidArgument.of_field(
                 "job_ids", "give either ids, or a filter with failure_reasons or done_reasons"
             )
-        position = decode_token(request.page_token, request)
         if request.job_ids:
+            done = decode_token(request.page_token, request, int)
             named = list(dict.fromkeys(UUID(job_id) for job_id in request.job_ids))
-            return named[int(str(position[0])) if position else 0 :], ""
+            return named[max(0, done[0]) if done else 0 :], ""
         size = page_size(request.page_size)
-        before = UUID(str(position[0])) if position else None
+        position = decode_token(request.page_token, request, UUID)
+        before = position[0] if position else None
         async with self._database.begin() as session:
             rows = await repository_rerun.matching(session, _filter(wanted), before=before, limit=size + 1)
         found = [row.id for row in rows[:size]]

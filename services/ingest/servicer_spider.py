@@ -110,8 +110,8 @@ class SpiderRpcs(Rpcs):
     ) -> ingest_service_pb2.ListSpidersResponse:
         """List spiders by name."""
         size = page_size(request.page_size)
-        position = decode_token(request.page_token, request)
-        after = str(position[0]) if position else None
+        position = decode_token(request.page_token, request, str)
+        after = position[0] if position else None
         async with self._database.begin() as session:
             rows = await repository_spider.listed(session, after=after, limit=size + 1)
             keys = await repository_spider.keys_of(session, [row.id for row in rows])

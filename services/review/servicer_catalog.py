@@ -78,8 +78,7 @@ class CatalogServicer(catalog_service_pb2_grpc.CatalogServiceServicer):
     async def ListBrands(self, request: pb.ListBrandsRequest, context: Context) -> pb.ListBrandsResponse:
         """See the proto."""
         limit = paging.page_size(request.page_size)
-        position = paging.decode_token(request.page_token, request)
-        after = None if position is None else (str(position[0]), int(str(position[1])))
+        after = paging.decode_token(request.page_token, request, str, int)
         async with self._database.begin() as session:
             found = await repository_list.list_shown_brands(session, after=after, limit=limit + 1)
         shown = found[:limit]
@@ -107,8 +106,8 @@ class CatalogServicer(catalog_service_pb2_grpc.CatalogServiceServicer):
 
 def _before(token: str, request: pb.ListRunwaysRequest | pb.ListStreetSnapsRequest) -> int | None:
     """Return the id that a page continues below, None for the first page."""
-    position = paging.decode_token(token, request)
-    return None if position is None else int(str(position[0]))
+    position = paging.decode_token(token, request, int)
+    return None if position is None else position[0]
 
 
 _GetRequest = pb.GetRunwayRequest | pb.GetStreetSnapRequest
@@ -116,8 +115,8 @@ _GetRequest = pb.GetRunwayRequest | pb.GetStreetSnapRequest
 
 def _after_image(request: _GetRequest) -> int:
     """Return the position that the images continue after, -1 for the first ones."""
-    position = paging.decode_token(request.images_page_token, _bound(request))
-    return -1 if position is None else int(str(position[0]))
+    position = paging.decode_token(request.images_page_token, _bound(request), int)
+    return -1 if position is None else position[0]
 
 
 def _images(rows: Sequence[Any], request: _GetRequest) -> tuple[list[catalog_pb2.OfficialImage], str]:

@@ -46,7 +46,8 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
     async def ListDrafts(self, request: pb.ListDraftsRequest, context: Context) -> pb.ListDraftsResponse:
         """See the proto."""
         tables, limit = tables_of(request.kind), paging.page_size(request.page_size)
-        before = _id_position(paging.decode_token(request.page_token, request))
+        position = paging.decode_token(request.page_token, request, int)
+        before = position[0] if position else None
         wanted = _filter_of(tables, request)
         async with self._database.statements() as session:
             found = await repository_list.list_drafts(
@@ -171,10 +172,3 @@ def _filter_of(tables: GalleryTables, request: pb.ListDraftsRequest) -> DraftFil
         season=request.season,
         show_deleted=request.show_deleted,
     )
-
-
-def _id_position(position: list[paging.Position] | None) -> int | None:
-    """Return the id that a page continues below, None for the first page."""
-    if position is None:
-        return None
-    return int(str(position[0]))

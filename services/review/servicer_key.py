@@ -72,8 +72,8 @@ class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
     async def ListSeasons(self, request: pb.ListSeasonsRequest, context: Context) -> pb.ListSeasonsResponse:
         """See the proto."""
         limit = paging.page_size(request.page_size)
-        position = paging.decode_token(request.page_token, request)
-        after = None if position is None else str(position[0])
+        position = paging.decode_token(request.page_token, request, str)
+        after = None if position is None else position[0]
         async with self._database.begin() as session:
             found = await repository_key.list_seasons(session, after_code=after, limit=limit + 1)
             shown = found[:limit]
@@ -127,8 +127,8 @@ class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
         self, vocabulary: Vocabulary, request: pb.ListBrandKeysRequest | pb.ListCitiesRequest
     ) -> tuple[list[Any], str]:
         limit = paging.page_size(request.page_size)
-        position = paging.decode_token(request.page_token, request)
-        after = None if position is None else int(str(position[0]))
+        position = paging.decode_token(request.page_token, request, int)
+        after = None if position is None else position[0]
         async with self._database.begin() as session:
             found = await repository_key.list_names(session, vocabulary, after_id=after, limit=limit + 1)
         shown = list(found[:limit])

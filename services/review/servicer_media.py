@@ -32,8 +32,8 @@ class MediaServicer(media_service_pb2_grpc.MediaServiceServicer):
         self, request: pb.CleanUpMediaRequest, context: Context
     ) -> pb.CleanUpMediaResponse:
         """See the proto."""
-        position = paging.decode_token(request.page_token, request)
-        start = Progress() if position is None else Progress(int(str(position[0])), looked=bool(position[1]))
+        position = paging.decode_token(request.page_token, request, int, bool)
+        start = Progress() if position is None else Progress(position[0], looked=position[1])
         result = await self._care.clean_up(
             actor=current_actor(), apply=request.apply, start=start, seconds=_page_seconds()
         )
@@ -51,8 +51,8 @@ class MediaServicer(media_service_pb2_grpc.MediaServiceServicer):
     async def VerifyMedia(self, request: pb.VerifyMediaRequest, context: Context) -> pb.VerifyMediaResponse:
         """See the proto."""
         limit = paging.page_size(request.page_size)
-        position = paging.decode_token(request.page_token, request)
-        after = 0 if position is None else int(str(position[0]))
+        position = paging.decode_token(request.page_token, request, int)
+        after = 0 if position is None else position[0]
         damaged, checked, last = await self._care.verify(after, limit, seconds=_page_seconds())
         return pb.VerifyMediaResponse(
             checked_count=checked,

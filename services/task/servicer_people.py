@@ -155,10 +155,4 @@ def _filter(request: pb.ListTasksRequest | pb.WatchTasksRequest) -> TaskFilter:
 
 
 def _position(request: pb.ListTasksRequest) -> tuple[datetime, UUID] | None:
-    position = decode_token(request.page_token, request)
-    if position is None:
-        return None
-    created_at, task_id = position
-    if not isinstance(created_at, datetime) or not isinstance(task_id, UUID):
-        raise InvalidArgument.of_field("page_token", "is not a token of this list")
-    return created_at, task_id
+    return decode_token(request.page_token, request, datetime, UUID)

@@ -1,0 +1,1 @@
+"""Bad clients: requests made from descriptors, streams that break off, tokens of others."""
