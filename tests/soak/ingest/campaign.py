@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -73,11 +74,14 @@ class Report:
 class Campaign:
     """One run."""
 
-    def __init__(self, scale: Scale) -> None:
+    def __init__(self, scale: Scale, fleet: Fleet | None = None, report: Report | None = None) -> None:
         self.scale = scale
         self.plan = Plan(scale.submissions, scale.seed)
-        self.fleet = Fleet(store=scale.store, workers=scale.workers, lease_seconds=scale.lease_seconds)
-        self.report = Report(scale.seed)
+        self.fleet = fleet or Fleet(
+            store=scale.store, workers=scale.workers, lease_seconds=scale.lease_seconds
+        )
+        self.report = report or Report(scale.seed)
+        self._began = 0.0
         self._random = random.Random(scale.seed)
         self._jobs: dict[str, Article] = {}
         self._of_request: dict[str, str] = {}
@@ -89,6 +93,7 @@ class Campaign:
             async with image_site() as site:
                 await fleet.start()
                 self._serve(site)
+                self._began = time.monotonic()
                 await self.storm(site.address)
                 await self._all_ended()
                 self.report.slowest_serving_seconds = await fleet.serving(60)
@@ -111,13 +116,17 @@ class Campaign:
         await asyncio.gather(self.submit_all(site), self._rage())
 
     async def submit_all(self, site: str) -> None:
-        waiting = iter(self.plan.submissions)
+        waiting = iter(enumerate(self.plan.submissions))
 
         async def submitter() -> None:
-            for submission in waiting:
+            for number, submission in waiting:
+                await self.pace(number)
                 await self.submit(submission, site)
 
         await asyncio.gather(*(submitter() for _ in range(SUBMITTERS)))
+
+    async def pace(self, number: int) -> None:
+        """Wait till a submission's time has come; here each follows the last one's answer."""
 
     async def submit(self, submission: Submission, site: str) -> None:
         """Submit one, and remember its job."""
@@ -232,6 +241,9 @@ class Campaign:
         report.objects = await audit.check_objects(connection, store, wanted)
         assert await audit.check_media(connection, store) == report.objects
         await connection.close()
+        self._check_logs()
+
+    def _check_logs(self) -> None:
         broken = {name for name, text in self.fleet.logs().items() if "handler_raised" in text}
         assert not broken, f"a handler met what it doesn't know, see the logs of {broken}"
 

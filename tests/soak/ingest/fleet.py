@@ -44,13 +44,18 @@ _FIXED = {
 class Fleet:
     """All of it, in a folder of its own. Close it at the end."""
 
+    CONTEXTS: tuple[str, ...] = ("task", "review", "ingest")
+
     def __init__(self, *, store: str, workers: int, lease_seconds: float) -> None:
         # Not below a test's folder: the path of a socket is short, and PostgreSQL may run as another user.
         self.folder = folder = Path(tempfile.mkdtemp(prefix="frontrow-soak-"))
         folder.chmod(0o755)
+        self.scratch = folder / "scratch"
         self.postgres = Postgres(folder)
         self.store = store_of(store, folder)
-        self.addresses = {name: free_address() for name in ("task", "review", "ingest")}
+        self.listens = {name: free_address() for name in self.CONTEXTS}
+        self.addresses = dict(self.listens)
+        """Where servers and workers call one another."""
         self.servers: list[Machine] = []
         self.workers: list[Machine] = []
         self._worker_count = workers
@@ -60,14 +65,14 @@ class Fleet:
 
     async def start(self) -> None:
         """Start everything, and a spider; returns when a job can be submitted."""
-        await asyncio.gather(self.postgres.start(), self.store.start())
-        for name, address in self.addresses.items():
+        await self.start_surroundings()
+        for name, address in self.listens.items():
             await migrate.upgrade(self.postgres.direct_url, name)
             listen = {f"FRONTROW_{name.upper()}_LISTEN": address}
             self.servers.append(await self.run(f"services.{name}", name, **listen))
         for _ in range(self._worker_count):
             await self.add_worker()
-        channels = {name: connect(address) for name, address in self.addresses.items()}
+        channels = self.channels = {name: connect(address) for name, address in self.listens.items()}
         for channel in channels.values():
             self._stack.push_async_callback(channel.close)
         self.ingest = ingest_service_pb2_grpc.IngestServiceStub(channels["ingest"])
@@ -83,26 +88,40 @@ class Fleet:
         self._stack.push_async_callback(self.spider.close)
         self._guardian = asyncio.create_task(self._keep_alive())
 
-    async def add_worker(self) -> None:
+    async def start_surroundings(self) -> None:
+        """Start what the programs stand on."""
+        await asyncio.gather(self.postgres.start(), self.store.start())
+
+    async def stop_surroundings(self) -> None:
+        """End what the programs stand on."""
+        await self.store.stop()
+        await self.postgres.stop()
+
+    async def add_worker(self, module: str = "services.ingest.worker") -> None:
         """Start one more worker."""
-        self.workers.append(await self.run("services.ingest.worker", f"worker-{len(self.workers)}"))
+        self.workers.append(await self.run(module, f"worker-{len(self.workers)}"))
 
     async def run(self, module: str, name: str, *arguments: str, **settings: str) -> Machine:
         """Start a program of ours; keywords are settings in its environment."""
         environment = {
             **_FIXED,
             **self._lease,
+            **self.more_settings(),
             **settings,
             **{f"FRONTROW_{peer.upper()}_ADDRESS": address for peer, address in self.addresses.items()},
             "FRONTROW_DATABASE_URL": self.postgres.url,
             "FRONTROW_OBJECT_STORE": self.store.url,
-            "FRONTROW_INGEST_WORKER_SCRATCH": str(self.folder / "scratch"),
+            "FRONTROW_INGEST_WORKER_SCRATCH": str(self.scratch),
         }
         machine = Machine(
             [sys.executable, "-m", module, *arguments], self.folder / f"{name}.log", environment
         )
         await machine.start()
         return machine
+
+    def more_settings(self) -> dict[str, str]:
+        """Return settings beyond those of this chain."""
+        return {}
 
     async def _keep_alive(self) -> None:
         """Start again what ended, as a service manager does: a server without its database gives up."""
@@ -142,6 +161,5 @@ class Fleet:
         await self._stack.aclose()
         for machine in (*self.workers, *self.servers):
             await machine.kill()
-        await self.store.stop()
-        await self.postgres.stop()
+        await self.stop_surroundings()
         shutil.rmtree(self.folder)

@@ -82,9 +82,9 @@ class Machine:
 class Postgres:
     """A PostgreSQL of our own, and a proxy before its socket."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **options: str) -> None:
         # No fsync: the machine stays up, whatever is killed on it.
-        self._embedded = EmbeddedPostgres(folder / "data", options={"fsync": "off"})
+        self._embedded = EmbeddedPostgres(folder / "data", options={"fsync": "off", **options})
         self._sockets = folder / "s"
         self.direct_url = ""
         self.url = ""
@@ -127,6 +127,11 @@ class Postgres:
     def pid(self) -> int:
         """Its first process."""
         return self._pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether its first process runs."""
+        return Path(f"/proc/{self._pid}").exists()
 
     async def begin_again(self) -> None:
         """Start it again, on the same socket."""
