@@ -40,7 +40,7 @@ def target(database_url: str) -> Iterator[Target]:
 def test_whatever_bytes_come_they_are_answered_or_refused_and_nothing_is_told(
     target: Target, context: str
 ) -> None:
-    campaign.attack(target, context, examples=12, repeatable=True)
+    campaign.attack(target, context, examples=6, repeatable=True)
 
 
 def test_page_tokens_that_somebody_made_up_are_refused_or_lead_somewhere(target: Target) -> None:

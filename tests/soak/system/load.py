@@ -43,7 +43,9 @@ class Tally:
             detail = error_info(error)
             busy = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
             outcome = "refused" if busy else "failed"
-            self.told[f"{error.code().name} {detail.reason} {detail.retry_delay_seconds}"] += 1
+            self.told[
+                f"{error.code().name} {detail.reason or detail.message} {detail.retry_delay_seconds}"
+            ] += 1
         self.took.setdefault(outcome, []).append(time.perf_counter() - began)
 
     def facts(self, seconds: float) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from libs.common.paging import Position, encode_token
 from tests.soak.system.fuzz import oracle
-from tests.soak.system.fuzz.messages import requests
+from tests.soak.system.fuzz.messages import fault_in, requests
 from tests.soak.system.fuzz.methods import Method, every_method
 from tests.soak.system.fuzz.target import Metadata, Target
 
@@ -37,7 +37,9 @@ _FITTING: dict[str, dict[str, Any]] = {
 
 
 def attack(target: Target, context: str, *, examples: int, repeatable: bool) -> int:
-    """Send each method of a context as many requests as `examples` says; return how many were sent.
+    """Send each method of a context `examples` requests, and half as many for each field with that at fault.
+
+    Return how many were sent.
 
     `repeatable`: the same ones each time. Otherwise new ones, and a failure prints how to have it again.
     """
@@ -46,14 +48,17 @@ def attack(target: Target, context: str, *, examples: int, repeatable: bool) -> 
         phases=[Phase.generate, Phase.shrink], suppress_health_check=_SLOW,
     )  # fmt: skip
     sent = 0
+    few = settings(profile, max_examples=max(2, examples // 2))
     for method in every_method():
         if method.context == context:
-            sent += _attack_one(target, method, profile)
+            sent += _attack_by(target, method, requests(method.request, target.known), profile)
+            for field in method.request.fields:
+                faulty = fault_in(method.request, target.known, field.name)
+                sent += _attack_by(target, method, faulty, few)
     return sent
 
 
-def _attack_one(target: Target, method: Method, profile: settings) -> int:
-    messages = requests(method.request, target.known)
+def _attack_by(target: Target, method: Method, messages: st.SearchStrategy[bytes], profile: settings) -> int:
     streams = st.lists(messages, max_size=MOST_MESSAGES) if method.client_streams else messages.map(_alone)
     sent = 0
 

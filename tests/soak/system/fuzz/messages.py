@@ -39,6 +39,13 @@ def requests(descriptor: Descriptor, known: tuple[str, ...]) -> st.SearchStrateg
     )
 
 
+@st.composite
+def fault_in(draw: Draw, descriptor: Descriptor, known: tuple[str, ...], name: str) -> bytes:
+    """Draw a good message whose field of this name is beyond all rules."""
+    good: bytes = draw(_message(descriptor, known, faulty=False))
+    return good + _field(draw, descriptor.fields_by_name[name], known, depth=0, faulty=True)
+
+
 def deep() -> st.SearchStrategy[bytes]:
     """Return messages nested beyond protobuf's limit, of the fields where nesting is possible."""
     return st.tuples(st.integers(1, 20), st.sampled_from([50, 99, 101, 5_000])).map(
