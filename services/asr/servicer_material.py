@@ -73,19 +73,19 @@ class LiveMaterialServicer(LiveMaterialServiceServicer):
     ) -> pb.ListLiveMaterialsResponse:
         """List a page of materials, newest first."""
         size = paging.page_size(request.page_size)
-        position = paging.decode_token(request.page_token, request, UUID)
+        position = paging.decode_token(request.page_token, request, str)
         wanted = repository.ListFilter(
             keyword_groups=keywords.parse(request.keywords),
             transcript_groups=keywords.parse(request.transcript_keywords),
             statuses=[convert.STATUS_TEXT[status] for status in request.asr_statuses],
         )
-        before = position[0] if position else None
+        before = convert.parse_id(position[0], "page_token") if position else None
         async with self._database.begin() as session:
             rows = await repository.list_page(session, wanted, before=before, limit=size + 1)
         fitting = paging.within_budget(convert.material_message(row) for row in rows[:size])
         response = pb.ListLiveMaterialsResponse(live_materials=fitting)
         if len(fitting) < len(rows):
-            response.next_page_token = paging.encode_token([UUID(fitting[-1].id)], request)
+            response.next_page_token = paging.encode_token([fitting[-1].id], request)
         return response
 
     async def UpdateLiveMaterial(
