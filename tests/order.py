@@ -14,6 +14,8 @@ TESTS = Path(__file__).parent
 
 # Those that take eight seconds and more.
 LONGEST_FIRST = (
+    "e2e/test_deployment.py",
+    "e2e/test_rolling_upgrade.py",
     "e2e/test_life.py",
     "integration/asr/test_worker.py",
     "integration/ingest/test_campaign.py",
