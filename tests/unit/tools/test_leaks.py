@@ -1,17 +1,12 @@
 """Secrets in files are found, ours and others', and never printed."""
 
 import secrets
-import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
+from libs.common.authority import key_pem, new_authority
 from tools import leaks
 from tools.leaks import Leak, unknown
-
-
-def test_no_file_of_this_tree_has_a_secret(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (leaks.main(), capsys.readouterr().out) == (0, "")
 
 
 def test_each_kind_is_found_where_it_is(tmp_path: Path) -> None:
@@ -21,11 +16,8 @@ def test_each_kind_is_found_where_it_is(tmp_path: Path) -> None:
         "spider.env": f"FRONTROW_SPIDER_SECRET={secrets.token_urlsafe(32)}\n",
         "deployment.env": f"\nFRONTROW_INGEST_SEALING_KEY={secrets.token_hex(32)}\n",
         "settings.py": f'URL = "postgresql://frontrow:{secrets.token_urlsafe(18)}@db.internal/frontrow"\n',
-        "key.pem": subprocess.run(
-            ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"],
-            capture_output=True, text=True, check=True,
-        ).stdout,
-    }  # fmt: skip
+        "key.pem": key_pem(new_authority(datetime.now(UTC)).key).decode(),
+    }
     for name, text in written.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "innocent.md").write_text(
