@@ -26,6 +26,8 @@ from libs.common.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 
+MOST_PENDING = 1_000
+
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),  # else a second server shares the port in silence and takes half of the calls
     ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
@@ -37,6 +39,10 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_metadata_size", MAX_METADATA_BYTES),
+    # What gRPC itself lets wait of each method before we hear of it; the rest it drops at once, as CANCELLED.
+    ("grpc.server.max_pending_requests", MOST_PENDING),
+    ("grpc.server.max_pending_requests_hard_limit", MOST_PENDING + 1),
+    ("grpc.server_max_unrequested_time_in_server", 2),
 )
 
 HEALTH_CHECK = f"/{HEALTH_NAME}/Check"

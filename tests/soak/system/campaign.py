@@ -90,7 +90,7 @@ class SystemCampaign(Campaign):
             (self._cut_database, 2), (self._hold_network, 3), (self._jump_clock, 3), (self._fill_objects, 2),
             (self._fill_database, 2),
         ]  # fmt: skip
-        deck = [fault for fault, weight in faults for _ in range(weight)]
+        deck = [fault for fault, _ in faults]  # each once, then as often as it weighs
         ends = self._began + self._seconds
         while time.monotonic() < ends:
             self._random.shuffle(deck)
@@ -100,6 +100,7 @@ class SystemCampaign(Campaign):
                     break
                 await fault()
                 self.report.faults[fault.__name__.strip("_")] += 1
+            deck = [fault for fault, weight in faults for _ in range(weight)]
 
     async def _calm(self) -> None:
         """Leave everything as it should be: whatever was filled is free, whatever was held flows."""

@@ -23,6 +23,9 @@ CALL_SECONDS = 30.0
 BEAT_SECONDS = 0.1
 CALLERS = 64
 
+# Refused by the server's own code, or dropped by gRPC before that hears of it.
+_SHED = {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.CANCELLED}
+
 Call = Callable[[], Awaitable[object]]
 
 
@@ -41,8 +44,7 @@ class Tally:
             await call()
         except grpc.aio.AioRpcError as error:
             detail = error_info(error)
-            busy = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            outcome = "refused" if busy else "failed"
+            outcome = "refused" if error.code() in _SHED else "failed"
             self.told[
                 f"{error.code().name} {detail.reason or detail.message} {detail.retry_delay_seconds}"
             ] += 1

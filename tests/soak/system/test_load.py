@@ -14,7 +14,7 @@ from tests.bench import processes
 OVERLOAD_SECONDS, MEASURE_SECONDS = 60.0, 8.0
 CLIENTS = 2
 # Bounded, not quick: callers and server share two processors with the database.
-LONGEST_ANSWER_MS, LONGEST_REFUSAL_P50_MS, LONGEST_BEAT_P99_MS = 6_000.0, 500.0, 3_000.0
+LONGEST_ANSWER_MS, LONGEST_REFUSAL_P50_MS, LONGEST_BEAT_P99_MS = 6_000.0, 200.0, 1_500.0
 
 
 async def offer(log: Path, **arguments: Any) -> list[dict[str, Any]]:
@@ -53,7 +53,8 @@ async def test_twice_the_load_for_a_minute_is_shed_and_soon_forgotten(
     tell(f"afterwards, at a third: {after}")
     assert total(seen, "refused") > 0
     assert total(seen, "failed") == 0, seen
-    assert set().union(*(each["work"]["told"] for each in seen)) == {"RESOURCE_EXHAUSTED SERVER_BUSY 1.0"}
+    told = set().union(*(each["work"]["told"] for each in seen))
+    assert told <= {"RESOURCE_EXHAUSTED SERVER_BUSY 1.0", "CANCELLED CANCELLED None"}
     assert worst(seen, "work", "answered", "max_ms") <= LONGEST_ANSWER_MS
     assert worst(seen, "work", "refused", "p50_ms") <= LONGEST_REFUSAL_P50_MS
     assert worst(seen, "beats", "answered", "p99_ms") <= LONGEST_BEAT_P99_MS

@@ -21,6 +21,7 @@ _WORTH_ANOTHER_TRY = frozenset(
         grpc.StatusCode.DEADLINE_EXCEEDED,
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         grpc.StatusCode.ABORTED,
+        grpc.StatusCode.CANCELLED,  # a server that stops, or has too many calls waiting
     }
 )
 
