@@ -30,6 +30,7 @@ _COMMANDS = {
     "search": ("cli.commands.search:search", "Find what was said, and when."),
     "export": ("cli.commands.export:export", "Write a transcript as subtitles, text or JSON."),
     "debug": ("cli.commands.debug:debug", "See what each stage of a transcription did."),
+    "db": ("cli.commands.db:db", "Look after the database: roles, migrations, backups."),
     "tokens": ("cli.commands.tokens:tokens", "Say who may call servers that others can reach."),
     "certificates": (
         "cli.commands.certificates:certificates",

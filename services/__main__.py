@@ -17,12 +17,14 @@ from typing import TextIO
 import structlog
 from pydantic import ValidationError
 
-from libs.common import telemetry
+from libs.common import database_roles, telemetry
 from libs.common.postgres import EmbeddedPostgres, PostgresUnavailable
 from libs.common.settings import TelemetrySettings
 from libs.common.settings_error import explain
 from libs.common.signals import StopAsked, StopSignals
 from services.composition import Composition
+from services.migrate import CONTEXTS
+from services.place import embedded_postgres
 from services.settings import ProcessSettings, common_settings
 from services.state import DataFolderInUse, InstanceState, lock, remove_state, write_state
 
@@ -60,8 +62,8 @@ async def _serve(process: ProcessSettings) -> int:
     async with AsyncExitStack() as stack:
         stack.callback(remove_state, process.data_dir)
         with contextlib.suppress(StopAsked):
-            url = process.database_url or await _start_postgres(process.data_dir, stack, signals)
-            common = common_settings(process, url)
+            embedded = "" if process.database_url else await _start_postgres(process, stack, signals)
+            common = common_settings(process, embedded)
             composition = Composition(
                 common,
                 process.data_dir,
@@ -81,11 +83,12 @@ async def _serve(process: ProcessSettings) -> int:
     return 0
 
 
-async def _start_postgres(data_dir: Path, stack: AsyncExitStack, signals: StopSignals) -> str:
+async def _start_postgres(process: ProcessSettings, stack: AsyncExitStack, signals: StopSignals) -> str:
     """Start the embedded PostgreSQL, keep it running until the stack unwinds; return its URL."""
-    postgres = EmbeddedPostgres(data_dir / "postgres")
+    postgres = embedded_postgres(process.data_dir)
     stack.push_async_callback(postgres.stop)
     url = await signals.unless_asked(postgres.start())
+    await database_roles.apply(url, CONTEXTS)
     keeper = asyncio.create_task(_keep_running(postgres), name="postgres-keeper")
     stack.push_async_callback(_cancelled, keeper)
     return url

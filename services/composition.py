@@ -12,12 +12,11 @@ from typing import TypeVar
 import structlog
 from pydantic import BaseModel
 
-from libs.common import migrate
 from libs.common.loops import Loop
 from libs.common.server import ContextServer, Mounted
 from libs.common.settings import CommonSettings
 from services.access import RULES
-from services.migrate import CONTEXTS
+from services.migrate import CONTEXTS, upgrade
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -60,11 +59,10 @@ class Composition:
 
     async def start(self) -> dict[str, str]:
         """Migrate and start every context, then the workers; return each context's bound address."""
-        for name in CONTEXTS:
-            await migrate.upgrade(self._common.database.url, name)
+        await upgrade(self._common.database)
         addresses: dict[str, str] = {}
         for name in CONTEXTS:
-            listen, mounted = await _mount(name, self._common, self._data_dir)
+            listen, mounted = await _mount(name, self._common.of(name), self._data_dir)
             address = _FREE_PORT if self._ephemeral_ports else listen
             server = ContextServer(name, address, mounted, transport=self._common.transport, rules=RULES)
             self._servers.append(server)

@@ -1,11 +1,13 @@
 """Bring the schemas of all contexts up to date, or of those named: `python -m services.migrate task asr`.
 
-The database is FRONTROW_DATABASE_URL. Any number may run at once; each takes a lock for its schema. The one
-process of `python -m services` does this by itself; split servers expect that it was done.
+The database is FRONTROW_DATABASE_URL; with FRONTROW_DATABASE_ROLES each context's role makes its own tables.
+Any number may run at once; each takes a lock for its schema. The one process of `python -m services` does
+this by itself; each of the split servers does it for its own context.
 """
 
 import asyncio
 import sys
+from collections.abc import Sequence
 
 from pydantic import ValidationError
 
@@ -29,13 +31,14 @@ def main(names: list[str]) -> int:
     except ValidationError as error:
         sys.stderr.write(f"settings are wrong:\n{explain(error)}\n")
         return 2
-    asyncio.run(_upgrade(database.url, names or list(CONTEXTS)))
+    asyncio.run(upgrade(database, names or CONTEXTS))
     return 0
 
 
-async def _upgrade(url: str, names: list[str]) -> None:
+async def upgrade(database: DatabaseSettings, names: Sequence[str] = CONTEXTS) -> None:
+    """Bring the named contexts' schemas up to date, each as the role that owns it."""
     for name in names:
-        await migrate.upgrade(url, name)
+        await migrate.upgrade(database.of(name).url, name)
 
 
 if __name__ == "__main__":

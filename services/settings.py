@@ -38,11 +38,19 @@ class ProcessSettings(BaseSettings):
     )
 
 
-def common_settings(process: ProcessSettings, database_url: str) -> CommonSettings:
-    """Compose the settings that every context takes; the database is known only once it runs."""
+def common_settings(process: ProcessSettings, embedded_url: str = "") -> CommonSettings:
+    """Compose the settings that every context takes; the embedded database is known only once it runs.
+
+    There each context has its role without further settings.
+    """
     store = process.object_store or str(process.data_dir.absolute() / "objects")
+    database = (
+        DatabaseSettings(url=embedded_url, roles=True)
+        if embedded_url
+        else DatabaseSettings(url=process.database_url)
+    )
     return CommonSettings(
-        database=DatabaseSettings(url=database_url),
+        database=database,
         transport=TransportSettings(),
         peers=PeerSettings(),
         store=StoreSettings(object_store=store),

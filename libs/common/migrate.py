@@ -110,7 +110,7 @@ async def _locked(database_url: str, ctx: str, config: Config, run: Callable[[Co
         async with engine.connect() as connection:
             await _take_lock(connection, ctx)
             if config.attributes.get("create_schema"):
-                await connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{ctx}"'))
+                await _ensure_schema(connection, ctx)
             elif not await connection.scalar(text(f"SELECT to_regclass('{ctx}.alembic_version')")):
                 # alembic's own check would make the version table
                 raise CommandError(f"the schema {ctx} is not there yet: upgrade it first")
@@ -134,6 +134,12 @@ async def _unknown_revision(connection: AsyncConnection, ctx: str, config: Confi
     present: str | None = await connection.scalar(select(noted.c.version_num))
     known = {one.revision for one in ScriptDirectory.from_config(config).walk_revisions()}
     return present if present not in known else None
+
+
+async def _ensure_schema(connection: AsyncConnection, ctx: str) -> None:
+    # Asked first: the schema's own role may not create schemas, and IF NOT EXISTS is refused all the same.
+    if await connection.scalar(text("SELECT to_regnamespace(:ctx)"), {"ctx": f'"{ctx}"'}) is None:
+        await connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{ctx}"'))
 
 
 async def _take_lock(connection: AsyncConnection, ctx: str) -> None:

@@ -1,17 +1,15 @@
 """Run PostgreSQL as a child of this process: started in a moment, gone with us, data kept.
 
 Only the programs ``initdb`` and ``postgres`` of whatever PostgreSQL is there are used. The server listens on
-a Unix socket alone, knows one role that only our own user can take, and is told to stop by the kernel when
+a Unix socket alone, knows roles that only our own user can take, and is told to stop by the kernel when
 this process dies, ``kill -9`` included.
 """
 
 import asyncio
 import contextlib
 import os
-import secrets
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -21,7 +19,8 @@ from urllib.parse import quote
 
 import asyncpg
 
-from libs.common.child import command, kill
+from libs.common.child import command
+from libs.common.postgres_cluster import ROLE, environment, initialise, write_access_rules
 from libs.common.postgres_pidfile import pid_file_lines, wait_for_predecessor
 from libs.common.postgres_place import (
     Account,
@@ -35,7 +34,6 @@ from libs.common.postgres_place import (
 
 __all__ = ["EmbeddedPostgres", "PostgresUnavailable", "find_binaries"]
 
-ROLE = "frontrow"
 DATABASE = "frontrow"
 _PORT = 5432
 _SOCKET_PREFIX = "frontrow-pg-"
@@ -48,7 +46,8 @@ _LOG_BYTES = 10 << 20
 class EmbeddedPostgres:
     """One PostgreSQL cluster in ``data_dir``, made when it isn't there yet.
 
-    ``options`` are server settings (``{"fsync": "off"}`` for throw-away tests).
+    ``options`` are server settings (``{"fsync": "off"}`` for throw-away tests). ``roles`` are those that our
+    user may log in as beside the cluster's owner, once somebody has made them (``database_roles.py``).
     """
 
     def __init__(
@@ -56,10 +55,12 @@ class EmbeddedPostgres:
         data_dir: Path,
         *,
         options: Mapping[str, str] | None = None,
+        roles: Sequence[str] = (),
         start_timeout_seconds: float = 30.0,
     ) -> None:
         self._data_dir = data_dir
         self._options = dict(options or {})
+        self._roles = tuple(roles)
         self._start_timeout_seconds = start_timeout_seconds
         self._process: asyncio.subprocess.Process | None = None
         self._sockets: Path | None = None
@@ -80,8 +81,8 @@ class EmbeddedPostgres:
         major = int(version_file.read_text()) if version_file.exists() else None
         binaries = readable_binaries(find_binaries(major), account)
         if major is None:
-            await _initialise(cluster, binaries, account)
-        _write_access_rules(cluster, account)
+            await initialise(cluster, binaries, account)
+        write_access_rules(cluster, account, self._roles)
         if self._sockets is None:
             _remove_old_socket_folder(cluster)
             self._sockets = _make_socket_folder(account)
@@ -94,7 +95,7 @@ class EmbeddedPostgres:
         """Return the URL of one database of the running server."""
         if self._sockets is None:
             raise RuntimeError("PostgreSQL isn't started")
-        return f"postgresql://{ROLE}@/{database}?host={quote(str(self._sockets))}&port={_PORT}"
+        return _url(database, self._sockets)
 
     async def wait(self) -> int:
         """Wait till the server ends by itself, for a supervisor that must notice; return its code."""
@@ -132,7 +133,7 @@ class EmbeddedPostgres:
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env=_environment(account),
+                    env=environment(account),
                     cwd="/",
                     start_new_session=True,  # Ctrl-C is for the supervisor, which stops us last
                 )
@@ -187,75 +188,20 @@ class EmbeddedPostgres:
             await connection.close()
 
 
-def _environment(account: Account) -> dict[str, str]:
-    """Return an environment of PostgreSQL's own: the caller's LANG or PGDATA must change nothing."""
-    return {"PATH": "/usr/bin:/bin", "HOME": account.home, "LC_ALL": "C", "TZ": "UTC"}
+def url_of_running(data_dir: Path) -> str:
+    """Return the URL of the server that another process of ours runs on ``data_dir``.
 
-
-def _locale_flags(major: int) -> list[str]:
-    """Return initdb's locale flags: order by bytes, letters of all scripts.
-
-    Without a UTF-8 ``lc-ctype`` pg_trgm finds no letters in Chinese, and ``lower()`` knows ASCII alone.
+    Raises PostgresUnavailable when none was ever started there.
     """
-    ctype = "en_US.UTF-8" if sys.platform == "darwin" else "C.UTF-8"
-    flags = ["--encoding=UTF8", "--locale=C", f"--lc-ctype={ctype}"]
-    if major >= 18:
-        return [*flags, "--locale-provider=builtin", "--builtin-locale=PG_UNICODE_FAST"]
-    if major == 17:
-        return [*flags, "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
-    return flags
-
-
-async def _initialise(cluster: Path, binaries: Binaries, account: Account) -> None:
-    """Make a new cluster beside its place and move it there, so that a half made one is never used."""
-    draft = cluster.with_name(f"{cluster.name}.new-{secrets.token_hex(4)}")
-    draft.mkdir(mode=0o700, parents=True)
     try:
-        if account.switch is not None:
-            os.chown(draft, account.uid, account.gid)
-        await _run_initdb(draft, binaries, account)
-        _move_into_place(draft, cluster)
-    except BaseException:  # a stop that is asked for meanwhile leaves nothing behind, either
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
+        cluster = place_data(data_dir, choose_account(data_dir))
+        return _url(DATABASE, Path((cluster / "socket_folder").read_text()))
+    except OSError as error:
+        raise PostgresUnavailable(f"no PostgreSQL of ours runs on {data_dir}") from error
 
 
-async def _run_initdb(draft: Path, binaries: Binaries, account: Account) -> None:
-    flags = [*_locale_flags(binaries.major), f"--username={ROLE}", "--auth=peer", "--no-instructions"]
-    process = await asyncio.create_subprocess_exec(
-        *command([binaries.program("initdb"), "-D", str(draft), *flags], user=account.switch),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={name: value for name, value in _environment(account).items() if name != "LC_ALL"},
-        cwd="/",
-        start_new_session=True,
-    )
-    try:
-        said, _ = await process.communicate()
-    finally:
-        await kill(process)
-    if process.returncode != 0:
-        text = said.decode("utf-8", errors="replace").strip()
-        raise PostgresUnavailable(f"initdb failed for {draft.parent}: {text[-2000:]}")
-
-
-def _move_into_place(draft: Path, cluster: Path) -> None:
-    """Rename the finished cluster; an empty folder in its place is taken over, another is an error."""
-    with contextlib.suppress(FileNotFoundError):
-        cluster.rmdir()
-    draft.rename(cluster)
-
-
-def _write_access_rules(cluster: Path, account: Account) -> None:
-    """Let exactly our user and PostgreSQL's own in, by the kernel's word on who connects; no passwords."""
-    callers: Sequence[str] = sorted({account.name, "root"}) if account.switch else [account.name]
-    rules = {
-        "pg_hba.conf": "local all all peer map=frontrow\n",
-        "pg_ident.conf": "".join(f'frontrow "{name}" {ROLE}\n' for name in callers),
-    }
-    for name, text in rules.items():
-        (cluster / name).write_text(text)
+def _url(database: str, sockets: Path) -> str:
+    return f"postgresql://{ROLE}@/{database}?host={quote(str(sockets))}&port={_PORT}"
 
 
 def _make_socket_folder(account: Account) -> Path:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -23,6 +24,11 @@ class DatabaseSettings(BaseSettings):
     statement_timeout_ms: int = Field(default=30_000, ge=0, description="limit kept by the server, 0 = none")
     idle_in_transaction_timeout_ms: int = Field(default=60_000, ge=0, description="0 = never")
     statement_cache_size: int = Field(default=100, ge=0, description="0 behind pgbouncer in transaction mode")
+    roles: bool = Field(
+        default=False,
+        description="connect as the role of the context, frontrow_<context>, instead of the URL's user; its "
+        "password is in PGPASSFILE or in the file of the URL's ?passfile=",
+    )
 
     @field_validator("url")
     @classmethod
@@ -33,6 +39,20 @@ class DatabaseSettings(BaseSettings):
         if scheme != "postgresql+asyncpg":
             raise ValueError("must begin with postgresql:// or postgresql+asyncpg://")
         return url
+
+    def of(self, context: str) -> Self:
+        """Return what one context connects with: as its own role, where ``roles`` says so."""
+        if not self.roles:
+            return self
+        parts = urlsplit(self.url)
+        place = parts.netloc.rpartition("@")[2]
+        url = urlunsplit(parts._replace(netloc=f"{quote(role_of(context))}@{place}"))
+        return self.model_copy(update={"url": url})
+
+
+def role_of(context: str) -> str:
+    """Return the name of the database role that owns the context's schema."""
+    return f"frontrow_{context}"
 
 
 class TransportSettings(BaseSettings):
@@ -134,3 +154,7 @@ class CommonSettings:
             store=StoreSettings(),
             telemetry=TelemetrySettings(),
         )
+
+    def of(self, context: str) -> CommonSettings:
+        """Return the same with the database as one context sees it."""
+        return replace(self, database=self.database.of(context))

@@ -11,7 +11,7 @@ from services.asr.settings import AsrSettings
 
 
 async def _mount() -> tuple[str, Mounted]:
-    settings, common = AsrSettings(), CommonSettings.from_environment()
+    settings, common = AsrSettings(), CommonSettings.from_environment().of("asr")
     await migrate.upgrade(common.database.url, "asr")
     return settings.listen, await mount(settings, common)
 

@@ -13,7 +13,7 @@ from services.ingest.settings import IngestSettings
 
 
 async def _mount() -> tuple[str, Mounted]:
-    settings, common = IngestSettings(), CommonSettings.from_environment()
+    settings, common = IngestSettings(), CommonSettings.from_environment().of("ingest")
     await migrate.upgrade(common.database.url, "ingest")
     return settings.listen, await mount(settings, common)
 

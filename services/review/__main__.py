@@ -11,7 +11,7 @@ from services.review.settings import ReviewSettings
 
 
 async def _mount() -> tuple[str, Mounted]:
-    settings, common = ReviewSettings(), CommonSettings.from_environment()
+    settings, common = ReviewSettings(), CommonSettings.from_environment().of("review")
     await migrate.upgrade(common.database.url, "review")
     return settings.listen, await mount(settings, common)
 

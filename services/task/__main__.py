@@ -14,7 +14,7 @@ from services.task.settings import TaskSettings
 
 
 async def _mount() -> tuple[str, Mounted]:
-    settings, common = TaskSettings(), CommonSettings.from_environment()
+    settings, common = TaskSettings(), CommonSettings.from_environment().of("task")
     await migrate.upgrade(common.database.url, "task")
     return settings.listen, await mount(settings, common)
 

@@ -34,6 +34,22 @@ def test_everything_comes_from_variables_with_one_prefix(monkeypatch):
     assert settings.telemetry.otlp_endpoint is None
 
 
+@pytest.mark.parametrize(
+    ("given", "own"),
+    [
+        ("postgresql://ann:secret@h:5432/db?passfile=/p", "postgresql+asyncpg://frontrow_task@h:5432/db?passfile=/p"),
+        ("postgresql://frontrow@/db?host=/tmp/pg", "postgresql+asyncpg://frontrow_task@/db?host=/tmp/pg"),
+        ("postgres:///db?host=/tmp/pg", "postgresql+asyncpg://frontrow_task@/db?host=/tmp/pg"),
+        ("postgresql://h1,h2/db", "postgresql+asyncpg://frontrow_task@h1,h2/db"),
+    ],
+)  # fmt: skip
+def test_a_context_connects_as_its_own_role_where_the_settings_say_so(monkeypatch, given, own):
+    assert DatabaseSettings(url=given).of("task").url == DatabaseSettings(url=given).url
+    monkeypatch.setenv("FRONTROW_DATABASE_URL", given)
+    monkeypatch.setenv("FRONTROW_DATABASE_ROLES", "true")
+    assert CommonSettings.from_environment().of("task").database.url == own
+
+
 def test_settings_never_change_once_read():
     with pytest.raises(ValidationError, match="frozen"):
         PeerSettings().task_address = "elsewhere"

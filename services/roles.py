@@ -1,0 +1,43 @@
+"""The database roles of the contexts, for `frontrow db roles`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import asyncpg
+
+from libs.common import database_roles
+from services.migrate import CONTEXTS
+from services.settings import ProcessSettings
+
+
+class RolesRefused(Exception):
+    """Say why the roles weren't made."""
+
+
+REFUSALS = (RolesRefused, database_roles.UnusablePasswords, OSError)
+"""What a person can do something about."""
+
+
+def passwords(path: Path) -> dict[str, str]:
+    """Return the roles' passwords in a file; see `database_roles.passwords_in`."""
+    return database_roles.passwords_in(path, CONTEXTS)
+
+
+def script(known: Mapping[str, str] | None) -> str:
+    """Return the statements that make the roles."""
+    return database_roles.script(CONTEXTS, known)
+
+
+async def apply(known: Mapping[str, str] | None) -> None:
+    """Make the roles in the database of FRONTROW_DATABASE_URL. Raises RolesRefused, OSError."""
+    url = ProcessSettings().database_url
+    if not url:
+        raise RolesRefused(
+            "the embedded PostgreSQL has its roles by itself; for another one set FRONTROW_DATABASE_URL to "
+            "its database, as the role that owns it"
+        )
+    try:
+        await database_roles.apply(url, CONTEXTS, known)
+    except asyncpg.PostgresError as error:
+        hint = getattr(error, "hint", None)
+        raise RolesRefused(f"PostgreSQL refused: {error}" + (f"\n{hint}" if hint else "")) from error
