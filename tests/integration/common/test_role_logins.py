@@ -115,7 +115,7 @@ async def test_a_server_of_yours_gets_roles_with_passwords_from_an_owner_who_is_
 ) -> None:
     await _demand_passwords(cluster)
     await cluster.run(
-        *(f"DROP OWNED BY {role} CASCADE" for role in _ROLES if await _exists(cluster, role)),
+        *[f"DROP OWNED BY {role} CASCADE" for role in _ROLES if await _exists(cluster, role)],
         "CREATE ROLE olga LOGIN CREATEROLE PASSWORD 'olga'",
         "CREATE DATABASE yours OWNER olga",
     )
