@@ -1,7 +1,6 @@
 """Find the servers and call them; say in plain words what went wrong."""
 
 import asyncio
-import json
 import os
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -17,7 +16,7 @@ from cli.cures import cure
 from libs.common import settings_error
 from libs.common.client import connect, error_info
 from libs.common.settings import PeerSettings, TransportSettings
-from services.state import STATE_FILE, InstanceState
+from services.state import InstanceState, read_state
 
 T = TypeVar("T")
 
@@ -42,13 +41,7 @@ class Connection:
 
     def running(self) -> InstanceState | None:
         """Return what a running instance noted in the data folder; None when none runs there."""
-        try:
-            noted = json.loads((self.data_dir / STATE_FILE).read_text(encoding="utf-8"))
-            state = InstanceState(**noted)
-            os.kill(state.pid, 0)
-        except (OSError, ValueError, TypeError):
-            return None
-        return state
+        return read_state(self.data_dir)
 
     @asynccontextmanager
     async def channel(self, context: str) -> AsyncIterator[grpc.aio.Channel]:

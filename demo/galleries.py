@@ -127,16 +127,16 @@ async def submit_and_wait(instance: Instance, site: ImageSite, report: Report) -
         with report.timed("galleries: submitted, downloaded, checked, stored, drafted"):
             submitted = {name: (await spider.submit(gallery)).job_id for name, gallery in found.items()}
             for name, job_id in submitted.items():
-                jobs[name] = await _finished(spider, job_id, name)
+                jobs[name] = await finished(spider, job_id, name)
         downloads = len(site.requests)
         with report.timed("galleries: an article crawled again"):
             again = await spider.submit(found["vogue show"])
-            jobs["re-crawl"] = await _finished(spider, again.job_id, "re-crawl")
+            jobs["re-crawl"] = await finished(spider, again.job_id, "re-crawl")
         report.check("the re-crawl downloaded nothing", downloads, len(site.requests))
     return jobs
 
 
-async def _finished(spider: AsyncSpiderClient, job_id: str, name: str) -> ingest_job_pb2.IngestJob:
+async def finished(spider: AsyncSpiderClient, job_id: str, name: str) -> ingest_job_pb2.IngestJob:
     """Read a job until it has ended. Raises Deviation when that takes too long."""
     for _ in range(int(_JOB_SECONDS / _POLL_SECONDS)):
         job = await spider.get_job(job_id)

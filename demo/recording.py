@@ -65,11 +65,11 @@ async def transcribed(
         abs(material.duration_ms - 119_700) < 300,
         material.duration_ms,
     )
-    await _check_transcript(instance, material_id, report)
+    await check_transcript(instance, material_id, report)
     return material
 
 
-async def _check_transcript(instance: Instance, material_id: str, report: Report) -> None:
+async def check_transcript(instance: Instance, material_id: str, report: Report) -> None:
     """Compare the transcript with what was really said, and check topics and paragraphs."""
     header, topics, paragraphs, utterances = await _transcript(instance, material_id)
     said = _NOT_SPOKEN.sub("", SCRIPT.read_text(encoding="utf-8"))

@@ -7,20 +7,20 @@ import asyncpg
 
 from libs.common import database_roles
 from services.migrate import CONTEXTS
+from services.place import Refused
 from services.settings import ProcessSettings
 
 
-class RolesRefused(Exception):
+class RolesRefused(Refused):
     """Say why the roles weren't made."""
 
 
-REFUSALS = (RolesRefused, database_roles.UnusablePasswords, OSError)
-"""What a person can do something about."""
-
-
 def passwords(path: Path) -> dict[str, str]:
-    """Return the roles' passwords in a file; see `database_roles.passwords_in`."""
-    return database_roles.passwords_in(path, CONTEXTS)
+    """Return the roles' passwords in a file (`database_roles.passwords_in`). Raises RolesRefused, OSError."""
+    try:
+        return database_roles.passwords_in(path, CONTEXTS)
+    except database_roles.UnusablePasswords as error:
+        raise RolesRefused(str(error)) from error
 
 
 def script(known: Mapping[str, str] | None) -> str:

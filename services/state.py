@@ -32,6 +32,16 @@ def write_state(data_dir: Path, state: InstanceState) -> None:
     draft.replace(data_dir / STATE_FILE)
 
 
+def read_state(data_dir: Path) -> InstanceState | None:
+    """Return the note of an instance that runs; None when none does."""
+    try:
+        state = InstanceState(**json.loads((data_dir / STATE_FILE).read_text(encoding="utf-8")))
+        os.kill(state.pid, 0)
+    except (OSError, ValueError, TypeError):
+        return None
+    return state
+
+
 def remove_state(data_dir: Path) -> None:
     """Remove the note at a clean stop."""
     (data_dir / STATE_FILE).unlink(missing_ok=True)

@@ -13,7 +13,7 @@ import os
 import shutil
 import signal as signals
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,9 +88,11 @@ async def run(
     stdin: bytes | None = None,
     on_stdout_line: Callable[[str], None] | None = None,
     memory_bytes: int | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Completed:
     """Run a program to its end.
 
+    ``environment`` is added to ours.
     With ``on_stdout_line`` each line of stdout goes there (without its end of line) and is not kept.
     Of stderr the last 64 KiB are kept; bytes that are no UTF-8 are replaced.
     Raises ChildTimeout when it takes longer than ``timeout_seconds``; the child is killed then,
@@ -101,6 +103,7 @@ async def run(
         stdin=asyncio.subprocess.DEVNULL if stdin is None else asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        env=None if environment is None else {**os.environ, **environment},
         start_new_session=True,  # Ctrl-C in a terminal goes to the supervisor alone
     )
     try:

@@ -17,6 +17,7 @@ import re
 import threading
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from libs.common.loops import backoff_seconds
 
 log = structlog.get_logger(__name__)
 
+VERSION_TABLE = "alembic_version"
 _LOCK_TIMEOUT_MS = 5000
 _LOCK_ATTEMPTS = 5
 _LOCK_POLL_SECONDS = 0.1
@@ -68,6 +70,50 @@ async def upgrade(database_url: str, ctx: str, *, revision: str = "head") -> Non
     """
     await _in_thread(database_url, ctx, lambda config: command.upgrade(config, revision), create_schema=True)
     log.info("migrate.upgraded", ctx=ctx)
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a schema stands: its revision ('' before the first), and the newest one.
+
+    ``pending`` are those between, oldest first, as (revision, what it does); None when the schema's own
+    revision isn't known here.
+    """
+
+    revision: str
+    head: str
+    pending: tuple[tuple[str, str], ...] | None
+
+
+async def status(database_url: str, ctx: str) -> Status:
+    """Tell how far the schema of ``ctx`` is; write nothing, wait for nobody. Raises ``LookupError``."""
+    engine = create_async_engine(async_url(database_url), poolclass=NullPool)
+    try:
+        async with engine.connect() as connection:
+            revision = await revision_of(connection, ctx)
+    finally:
+        await engine.dispose()
+    return standing(ctx, revision)
+
+
+async def revision_of(connection: AsyncConnection, ctx: str) -> str:
+    """Return the revision of the schema of ``ctx``; empty before the first one."""
+    table = f'"{ctx}".{VERSION_TABLE}'
+    if await connection.scalar(text("SELECT to_regclass(:name)"), {"name": table}) is None:
+        return ""
+    query = text(f"SELECT version_num FROM {table}")  # noqa: S608  (a context's name)
+    return str(await connection.scalar(query) or "")
+
+
+def standing(ctx: str, revision: str) -> Status:
+    """Compare a revision of ``ctx`` with those that are known here. Raises ``LookupError``."""
+    known = ScriptDirectory(str(migrations_folder(ctx)))
+    history = [(script.revision, script.doc) for script in known.walk_revisions()]
+    names = [name for name, _ in history]
+    if revision and revision not in names:
+        return Status(revision, names[0], None)
+    newer = history[: names.index(revision)] if revision else history
+    return Status(revision, names[0], tuple(reversed(newer)))
 
 
 async def check(database_url: str, ctx: str) -> None:
@@ -111,7 +157,7 @@ async def _locked(database_url: str, ctx: str, config: Config, run: Callable[[Co
             await _take_lock(connection, ctx)
             if config.attributes.get("create_schema"):
                 await _ensure_schema(connection, ctx)
-            elif not await connection.scalar(text(f"SELECT to_regclass('{ctx}.alembic_version')")):
+            elif not await connection.scalar(text(f"SELECT to_regclass('{ctx}.{VERSION_TABLE}')")):
                 # alembic's own check would make the version table
                 raise CommandError(f"the schema {ctx} is not there yet: upgrade it first")
             # whatever ran before alembic's configure must be committed, or alembic takes part in that

