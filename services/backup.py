@@ -127,7 +127,7 @@ async def needed_objects(state: database_dump.Snapshot, tables: Mapping[str, obj
     queries: dict[str, Executable] = {"review": review_stored.needed(), "asr": asr_stored.needed()}
     for name, query in queries.items():
         if tables[name]:
-            for row in await state.connection.stream(query):
+            async for row in await state.connection.stream(query):
                 one = Needed(*row)
                 found[one.key] = one
     return sorted(found.values(), key=lambda one: one.key)
