@@ -1,8 +1,9 @@
 """Write a consistent copy of database and objects while everything runs.
 
-The database comes first, in one snapshot over all contexts, then the objects. Objects are added and, by
-clean-ups, removed. So all that the snapshot's rows need is there to be copied, except what a clean-up has
-taken in between: then a newer snapshot, whose rows no longer need it, takes the first one's place.
+What counts is the order: the database first, in one snapshot over all contexts, then the objects. Objects are
+added and, by clean-ups, removed; so all that the snapshot's rows need is there to be copied, except what a
+clean-up has taken in between: then a newer snapshot, whose rows no longer need it, takes the place of the
+first. Most objects are copied before the snapshot, so that this in-between is short, however many there are.
 """
 
 from __future__ import annotations
@@ -66,10 +67,11 @@ async def back_up(place: Place, folder: Path) -> Manifest:
     await target.sweep_abandoned(0)
     objects: dict[str, Copied] = {}
     unseen: set[str] = set()
+    await _copy(place.store, target, objects, [])
     for _ in range(ROUNDS):
         created_at = datetime.now(UTC)
         held = await _hold(place, folder)
-        await _copy(place.store, target, objects, held.needed)
+        listed = await _copy(place.store, target, objects, held.needed)
         missing = {one.key for one in held.needed if one.key not in objects}
         # What was away before this snapshot and is needed in it is lost; no newer one would tell otherwise.
         if missing <= unseen:
@@ -80,6 +82,7 @@ async def back_up(place: Place, folder: Path) -> Manifest:
             f"objects went away while they were copied, {ROUNDS} times: a clean-up runs; try again after it"
         )
     _refuse_the_wrong_store(place, held.needed, missing)
+    await _drop_others(target, objects, listed | {one.key for one in held.needed})
     damaged = {one.key for one in held.needed if one.key in objects and _differs(one, objects[one.key])}
     manifest = Manifest(
         created_at=created_at,
@@ -135,18 +138,18 @@ async def needed_objects(state: database_dump.Snapshot, tables: Mapping[str, obj
 
 async def _copy(
     source: ObjectStore, target: ObjectStore, objects: dict[str, Copied], needed: list[Needed]
-) -> None:
-    """Copy what is in the source and not yet in `objects`, which takes up what was copied."""
+) -> set[str]:
+    """Copy what is in the source and not yet in `objects`, which takes it up; return the source's keys."""
+    listed: set[str] = set()
 
     async def keys() -> AsyncIterator[str]:
-        seen = set(objects)
         async for key in source.list():
-            if key not in seen:
-                seen.add(key)
+            listed.add(key)
+            if key not in objects:
                 yield key
         # what came after its folder was listed
         for one in needed:
-            if one.key not in seen:
+            if one.key not in listed and one.key not in objects:
                 yield one.key
 
     async def copy(key: str) -> None:
@@ -154,6 +157,15 @@ async def _copy(
             objects[key] = copied
 
     await for_each(keys(), copy)
+    return listed
+
+
+async def _drop_others(target: ObjectStore, objects: dict[str, Copied], wanted: set[str]) -> None:
+    """Remove copies of what went before the snapshot: no row would ever lead to them again."""
+    async for key in target.list():
+        if key not in wanted:
+            await target.delete(key)
+            objects.pop(key, None)
 
 
 def _differs(one: Needed, copied: Copied) -> bool:

@@ -15,7 +15,7 @@ from tests.e2e.process import ROOT, Process, frontrow
 pytestmark = pytest.mark.timeout(300)  # whole processes
 
 COMMANDS = ["up", "status", "doctor", "submit", "spiders", "jobs", "drafts", "approve", "reject", "brands"]
-COMMANDS += ["tasks", "materials", "slice", "draft"]
+COMMANDS += ["tasks", "materials", "slice", "draft", "db"]
 
 
 def test_status_shows_all_four_servers_as_serving(instance: Process) -> None:

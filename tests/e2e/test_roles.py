@@ -1,5 +1,7 @@
 """Everything in one process: each context is its own role in the database all the same."""
 
+import asyncio
+
 import asyncpg
 
 from libs.common.postgres import url_of_running
@@ -7,6 +9,7 @@ from tests.e2e.process import Process
 
 
 async def test_each_connection_of_a_context_is_its_own_roles(instance: Process) -> None:
+    await asyncio.to_thread(instance.cli_json, "brands", "list")  # review connects when it is asked
     connection = await asyncpg.connect(url_of_running(instance.data_dir / "postgres"))
     rows = await connection.fetch(
         "SELECT DISTINCT split_part(application_name, '-', 2) AS context, usename FROM pg_stat_activity"

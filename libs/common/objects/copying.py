@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
+from typing import cast
 
 from libs.common.objects.store import ObjectMissing, ObjectStore
 
@@ -38,35 +40,43 @@ async def copy_object(source: ObjectStore, target: ObjectStore, key: str, *, sha
     """
     digest = hashlib.sha256()
 
-    async def chunks() -> AsyncIterator[bytes]:
-        async for chunk in source.stream(key, chunk_bytes=_CHUNK_BYTES):
-            digest.update(chunk)
-            yield chunk
+    async def chunks() -> AsyncGenerator[bytes, None]:
+        async with aclosing(_stream(source, key)) as stream:
+            async for chunk in stream:
+                digest.update(chunk)
+                yield chunk
         if sha256 and digest.hexdigest() != sha256:
             raise WrongContent(key)
 
-    size = await target.put_stream(key, chunks())
+    async with aclosing(chunks()) as whole:
+        size = await target.put_stream(key, whole)
     return Copied(size, digest.hexdigest())
 
 
 async def hash_object(store: ObjectStore, key: str) -> Copied:
     """Read one object. Raises ObjectMissing."""
     digest, size = hashlib.sha256(), 0
-    async for chunk in store.stream(key, chunk_bytes=_CHUNK_BYTES):
-        digest.update(chunk)
-        size += len(chunk)
+    async with aclosing(_stream(store, key)) as stream:
+        async for chunk in stream:
+            digest.update(chunk)
+            size += len(chunk)
     return Copied(size, digest.hexdigest())
 
 
+def _stream(store: ObjectStore, key: str) -> AsyncGenerator[bytes, None]:
+    """Return the object's bytes as what can be closed before its end: files don't wait for the collector."""
+    return cast("AsyncGenerator[bytes, None]", store.stream(key, chunk_bytes=_CHUNK_BYTES))
+
+
 async def gather(source: ObjectStore, target: ObjectStore, key: str) -> Copied | None:
-    """Copy one object unless the target has one of its size; None when the source has lost it meanwhile."""
+    """Copy one object unless the target has one of its size; None when neither has it any more."""
+    there = await target.head(key)
     try:
-        there = await target.head(key)
         if there is not None and there == await source.head(key):
             return await hash_object(target, key)
         return await copy_object(source, target, key)
     except ObjectMissing:
-        return None
+        return None if there is None else await hash_object(target, key)
 
 
 async def for_each(keys: AsyncIterator[str], work: Callable[[str], Awaitable[None]]) -> None:

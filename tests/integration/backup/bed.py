@@ -77,11 +77,11 @@ async def contents(url: str) -> dict[str, str]:
 
 
 class HookedStore(LocalStore):
-    """A local store that does something before it is listed, and counts what is read."""
+    """A local store that does something around each listing, and counts what is read."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self.before_list: Callable[[], Awaitable[None]] | None = None
+        self.around_list: Callable[[str], Awaitable[None]] | None = None
         self.fail_after: int | None = None
         self.read: list[str] = []
         self.room: int | None = None
@@ -96,10 +96,12 @@ class HookedStore(LocalStore):
 
     async def list(self, prefix: str = "") -> AsyncIterator[str]:
         """See ObjectStore."""
-        if self.before_list is not None:
-            await self.before_list()
+        if self.around_list is not None:
+            await self.around_list("before")
         async for key in super().list(prefix):
             yield key
+        if self.around_list is not None:
+            await self.around_list("after")
 
     async def stream(self, key: str, *, start: int = 0, chunk_bytes: int = 1 << 18) -> AsyncIterator[bytes]:
         """See ObjectStore. Raises what a broken network does after `fail_after` reads."""

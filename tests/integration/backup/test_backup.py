@@ -1,11 +1,11 @@
 """Backups of a place that is at work: whole, consistent, resumable, and honest about what is lost."""
 
 import asyncio
-import contextlib
 import hashlib
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -24,6 +24,9 @@ from tests.integration.backup.bed import (
     place,
     remove_image,
 )
+
+GRACE_SECONDS = 3.0
+"""How long an image stays at least: longer than a snapshot of so small a database takes."""
 
 
 @pytest.fixture
@@ -46,13 +49,13 @@ async def test_what_is_restored_is_what_was_backed_up_and_its_numbers_go_on(
     store, other = LocalStore(tmp_path / "store"), LocalStore(tmp_path / "other")
     async with connected(url) as connection:
         await add_image(connection, store, b"one")
-        await connection.execute("INSERT INTO task.tasks (id, type) VALUES (gen_random_uuid(), 'asr')")
+        await connection.execute("INSERT INTO asr.doomed_objects (key) VALUES ('x/')")
     await store.put_bytes("staging/asr/7/1/001_prepare.json", b"{}")
     await store.put_bytes("recordings/走秀/original", os.urandom(3_000_000))
     folder = tmp_path / "backup"
     manifest = await back_up(place(url, store), folder)
     assert (manifest.objects.count, manifest.lost) == (3, [])
-    assert manifest.contexts["task"].rows["tasks"] == 1
+    assert manifest.contexts["asr"].rows["doomed_objects"] == 1
     assert manifest.contexts["review"].rows["brands"] > 100
     assert manifest.created_at.tzinfo is not None
 
@@ -79,35 +82,46 @@ async def test_under_load_every_live_row_of_the_backup_has_its_bytes(
         async with connected(url) as connection:
             kept = []
             while not ended.is_set():
-                kept.append(await add_image(connection, store, f"{number}-{made}".encode()))
+                kept.append((await add_image(connection, store, f"{number}-{made}".encode()), monotonic()))
                 made += 1
-                if len(kept) > 10:
-                    await remove_image(connection, store, kept.pop(0))
+                if kept[0][1] < monotonic() - GRACE_SECONDS:
+                    await remove_image(connection, store, kept.pop(0)[0])
                     removed += 1
 
     async with asyncio.TaskGroup() as group:
         for number in range(3):
             group.create_task(work(number))
         await eventually(lambda: removed > 20)
-        before = made
+        before = made, removed
         try:
-            await _until_it_is_still(url, store, tmp_path)
+            await back_up(place(url, store), tmp_path / "backup")
         finally:
             ended.set()
-    assert made > before
+    assert made > before[0]
+    assert removed > before[1]
     manifest = await restore(place(empty_url, other), tmp_path / "backup")
     assert manifest.lost == []
     assert manifest.contexts["review"].rows["media"] > 20
     assert await bare_images(empty_url, other) == []
 
 
-async def _until_it_is_still(url: str, store: LocalStore, folder: Path) -> None:
-    """Back up; clean-ups this quick may outrun it, which it says, and the next try goes on."""
-    for _ in range(20):
-        with contextlib.suppress(BackupFailed):
-            await back_up(place(url, store), folder / "backup")
-            return
-    raise AssertionError("no backup in 20 tries")
+async def test_what_a_clean_up_takes_after_its_copy_is_in_the_backup_with_its_bytes(
+    url: str, empty_url: str, tmp_path: Path
+) -> None:
+    store, other = HookedStore(tmp_path / "store"), LocalStore(tmp_path / "other")
+    async with connected(url) as connection:
+        goes = await add_image(connection, store, b"goes")
+        listings = iter(["before the first", "after the first", "before the second"])
+
+        async def clean_up(_: str) -> None:
+            if next(listings, "") == "before the second":
+                await remove_image(connection, store, goes)
+
+        store.around_list = clean_up
+        manifest = await back_up(place(url, store), tmp_path / "backup")
+    assert (manifest.contexts["review"].rows["media"], manifest.objects.count, manifest.lost) == (1, 1, [])
+    await restore(place(empty_url, other), tmp_path / "backup")
+    assert await bare_images(empty_url, other) == []
 
 
 async def test_what_a_clean_up_takes_between_snapshot_and_copy_is_not_in_the_backup(
@@ -116,30 +130,40 @@ async def test_what_a_clean_up_takes_between_snapshot_and_copy_is_not_in_the_bac
     store, other = HookedStore(tmp_path / "store"), LocalStore(tmp_path / "other")
     async with connected(url) as connection:
         await add_image(connection, store, b"stays")
-        goes = await add_image(connection, store, b"goes")
+        known = [await add_image(connection, store, b"copied before the snapshot")]
+        listings = iter(["before the first", "after the first", "before the second"])
 
-        async def clean_up() -> None:
-            store.before_list = None
-            await remove_image(connection, store, goes)
+        async def work(_: str) -> None:
+            match next(listings, ""):
+                case "after the first":
+                    known.append(await add_image(connection, store, b"not copied before the snapshot"))
+                case "before the second":
+                    for key in known:
+                        await remove_image(connection, store, key)
 
-        store.before_list = clean_up
+        store.around_list = work
         manifest = await back_up(place(url, store), tmp_path / "backup")
-    assert (manifest.contexts["review"].rows["media"], manifest.lost) == (1, [])
+    assert (manifest.contexts["review"].rows["media"], manifest.objects.count, manifest.lost) == (1, 1, [])
     await restore(place(empty_url, other), tmp_path / "backup")
     assert await bare_images(empty_url, other) == []
 
 
-async def test_clean_ups_that_never_end_are_told_and_leave_no_backup(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backup, "ROUNDS", 2)
+async def test_clean_ups_that_never_end_are_told_and_leave_no_backup(url: str, tmp_path: Path) -> None:
     store = HookedStore(tmp_path / "store")
     async with connected(url) as connection:
         await add_image(connection, store, b"stays")
-        doomed = [await add_image(connection, store, bytes([number])) for number in range(3)]
-        store.before_list = lambda: remove_image(connection, store, doomed.pop())
+        young: list[str] = []
+
+        async def work(when: str) -> None:
+            if when == "after":
+                young.append(await add_image(connection, store, f"image {len(young)}".encode()))
+            elif young:
+                await remove_image(connection, store, young[-1])
+
+        store.around_list = work
         with pytest.raises(BackupFailed, match="clean-up runs; try again"):
             await back_up(place(url, store), tmp_path / "backup")
+    assert len(young) == backup.ROUNDS + 1
     assert not (tmp_path / "backup" / "manifest.json").exists()
 
 

@@ -1,8 +1,10 @@
 """Roles that log in: on an embedded cluster of the time before them, and by password as elsewhere."""
 
+import asyncio
 import json
 import shutil
 import stat
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -10,9 +12,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from click.testing import CliRunner, Result
 
-from cli.main import main
 from libs.common import database_roles, migrate
 from libs.common.db import Database
 from libs.common.lane import connect
@@ -20,6 +20,7 @@ from libs.common.postgres import EmbeddedPostgres
 from libs.common.postgres_place import choose_account, place_data
 from libs.common.settings import DatabaseSettings, role_of
 from services.migrate import CONTEXTS, upgrade
+from tests.e2e.process import frontrow
 
 _OPTIONS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 _ROLES = [role_of(name) for name in CONTEXTS]
@@ -106,8 +107,8 @@ async def _demand_passwords(cluster: Cluster) -> None:
     await cluster.run("SELECT pg_reload_conf()", database="postgres")
 
 
-def _frontrow(*arguments: str, url: str) -> Result:
-    return CliRunner().invoke(main, arguments, env={"FRONTROW_DATABASE_URL": url})
+async def _frontrow(*arguments: str, url: str) -> "subprocess.CompletedProcess[str]":
+    return await asyncio.to_thread(frontrow, *arguments, FRONTROW_DATABASE_URL=url)
 
 
 async def test_a_server_of_yours_gets_roles_with_passwords_from_an_owner_who_is_no_superuser(
@@ -127,9 +128,9 @@ async def test_a_server_of_yours_gets_roles_with_passwords_from_an_owner_who_is_
     # the tables are there already: an owner of old times made them
     await upgrade(DatabaseSettings(url=url))
 
-    done = _frontrow("db", "roles", "--passwords", str(file), "--apply", url=url)
-    assert done.exit_code == 0, done.output
-    assert "frontrow_ingest owns ingest" in done.output
+    done = await _frontrow("db", "roles", "--passwords", str(file), "--apply", url=url)
+    assert done.returncode == 0, done.stderr
+    assert "frontrow_ingest owns ingest" in done.stdout
     passwords = database_roles.passwords_in(file, CONTEXTS)
     assert passwords["frontrow_asr"] == "chosen:by us"
     assert len({*passwords.values()}) == 4
@@ -145,8 +146,8 @@ async def test_a_server_of_yours_gets_roles_with_passwords_from_an_owner_who_is_
     with pytest.raises(asyncpg.InvalidPasswordError):
         await asyncpg.connect(cluster.as_user("frontrow_task:wrong", "yours"))
 
-    again = _frontrow("db", "roles", "--passwords", str(file), "--apply", "--json", url=url)
-    assert json.loads(again.output)["applied"] is True
+    again = await _frontrow("db", "roles", "--passwords", str(file), "--apply", "--json", url=url)
+    assert json.loads(again.stdout)["applied"] is True
     assert database_roles.passwords_in(file, CONTEXTS) == passwords
 
 
@@ -160,28 +161,28 @@ async def _exists(cluster: Cluster, role: str) -> bool:
 async def test_who_may_not_make_roles_is_told_so(cluster: Cluster, tmp_path: Path) -> None:
     await _demand_passwords(cluster)
     await cluster.run("CREATE ROLE ann LOGIN PASSWORD 'ann'")
-    refused = _frontrow("db", "roles", "--apply", url=cluster.as_user("ann:ann"))
-    assert refused.exit_code == 1
-    assert "PostgreSQL refused: permission denied" in refused.output
+    refused = await _frontrow("db", "roles", "--apply", url=cluster.as_user("ann:ann"))
+    assert refused.returncode == 1
+    assert "PostgreSQL refused: permission denied" in refused.stderr
 
 
-def test_passwords_are_made_once_for_their_owner_alone_and_none_can_be_read_from_what_is_printed(
+async def test_passwords_are_made_once_for_their_owner_alone_and_none_can_be_read_from_what_is_printed(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "roles.pgpass"
-    printed = _frontrow("db", "roles", "--passwords", str(file), url="")
-    assert printed.exit_code == 0, printed.output
+    printed = await _frontrow("db", "roles", "--passwords", str(file), url="")
+    assert printed.returncode == 0, printed.stderr
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     passwords = database_roles.passwords_in(file, CONTEXTS)
     assert all(len(password) >= 43 for password in passwords.values())
-    assert printed.output.count("SCRAM-SHA-256$4096:") == len(passwords)
-    assert not [password for password in passwords.values() if password in printed.output]
+    assert printed.stdout.count("SCRAM-SHA-256$4096:") == len(passwords)
+    assert not [password for password in passwords.values() if password in printed.stdout]
     file.chmod(0o640)
-    refused = _frontrow("db", "roles", "--passwords", str(file), url="")
-    assert (refused.exit_code, "chmod 600" in refused.output) == (1, True)
+    refused = await _frontrow("db", "roles", "--passwords", str(file), url="")
+    assert (refused.returncode, "chmod 600" in refused.stderr) == (1, True)
 
 
-def test_without_a_server_of_yours_there_is_nothing_to_apply() -> None:
-    refused = _frontrow("db", "roles", "--apply", url="")
-    assert refused.exit_code == 1
-    assert "FRONTROW_DATABASE_URL" in refused.output
+async def test_without_a_server_of_yours_there_is_nothing_to_apply() -> None:
+    refused = await _frontrow("db", "roles", "--apply", url="")
+    assert refused.returncode == 1
+    assert "FRONTROW_DATABASE_URL" in refused.stderr
