@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import Executable
 
 from libs.common import database_dump, migrate
-from libs.common.objects import ObjectStore
+from libs.common.objects import ObjectInfo, ObjectStore
 from libs.common.objects.copying import Copied, for_each, gather
 from libs.common.objects.local import LocalStore
 from services import backup_manifest
@@ -62,7 +62,6 @@ async def back_up(place: Place, folder: Path) -> Manifest:
         BackupFailed, DumpFailed, PostgresUnavailable, StoreUnavailable.
     """
     await asyncio.to_thread(_prepare, folder)
-    created_at = datetime.now(UTC)
     target = LocalStore(folder / OBJECTS)
     await target.sweep_abandoned(0)
     objects: dict[str, Copied] = {}
@@ -139,13 +138,17 @@ async def needed_objects(state: database_dump.Snapshot, tables: Mapping[str, obj
 async def _copy(
     source: ObjectStore, target: ObjectStore, objects: dict[str, Copied], needed: list[Needed]
 ) -> set[str]:
-    """Copy what is in the source and not yet in `objects`, which takes it up; return the source's keys."""
+    """Copy what is in the source and not yet in `objects`, which takes it up; return the source's keys.
+
+    What isn't named by its hash may have been put anew: it is copied again when its size has changed.
+    """
     listed: set[str] = set()
+    unsure = {one.key for one in needed if one.sha256 is None}
 
     async def keys() -> AsyncIterator[str]:
         async for key in source.list():
             listed.add(key)
-            if key not in objects:
+            if key not in objects or key in unsure:
                 yield key
         # what came after its folder was listed
         for one in needed:
@@ -153,6 +156,9 @@ async def _copy(
                 yield one.key
 
     async def copy(key: str) -> None:
+        known = objects.get(key)
+        if known is not None and await source.head(key) in (None, ObjectInfo(known.size_bytes)):
+            return
         if (copied := await gather(source, target, key)) is not None:
             objects[key] = copied
 

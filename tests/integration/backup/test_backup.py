@@ -193,6 +193,26 @@ async def test_a_recordings_files_are_needed_too(url: str, tmp_path: Path) -> No
     assert manifest.lost == ["recordings/b/original"]
 
 
+async def test_a_recordings_file_that_is_made_anew_before_the_snapshot_is_copied_anew(
+    url: str, tmp_path: Path
+) -> None:
+    store = HookedStore(tmp_path / "store")
+    await store.put_bytes("recordings/a/canonical.mp4", b"old")
+    async with connected(url) as connection:
+        await connection.execute(
+            "INSERT INTO asr.uploads (id, size_bytes, committed_bytes, sha1, media_key, file_name)"
+            " VALUES (gen_random_uuid(), 5, 5, 'x', 'recordings/a/canonical.mp4', 'f')"
+        )
+
+    async def make_anew(when: str) -> None:
+        if when == "after":
+            await store.put_bytes("recordings/a/canonical.mp4", b"newer")
+
+    store.around_list = make_anew
+    await back_up(place(url, store), tmp_path / "backup")
+    assert (tmp_path / "backup/objects/recordings/a/canonical.mp4").read_bytes() == b"newer"
+
+
 async def test_another_databases_store_is_refused(url: str, tmp_path: Path) -> None:
     async with connected(url) as connection:
         await add_image(connection, LocalStore(tmp_path / "store"), b"one")
