@@ -2,7 +2,7 @@
 
 Under pytest-xdist the controller starts PostgreSQL before the first worker and stops it after the last;
 the workers share it. ``FRONTROW_TEST_DATABASE_URL`` names a server to use instead (PostgreSQL 15 or later,
-a role that may create databases). Nothing is skipped: what is missing fails and says so.
+a superuser: tests make databases and roles). Nothing is skipped: what is missing fails and says so.
 """
 
 import asyncio
