@@ -168,7 +168,7 @@ def passwords_in(path: Path, schemas: Sequence[str]) -> dict[str, str]:
     The file is made when there is none, readable by its owner alone.
 
     Raises:
-        UnusablePasswords: others can read it, or a password isn't plain printable ASCII.
+        UnusablePasswords: others can read it, or a password has what clients read differently.
         OSError: it can't be read or written.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -183,8 +183,11 @@ def passwords_in(path: Path, schemas: Sequence[str]) -> dict[str, str]:
             file.write("\n")
         file.writelines(f"*:*:*:{role}:{password}\n" for role, password in made.items())
     for role in roles:
-        if role in found and not re.fullmatch(r"[ -~]+", found[role]):
-            raise UnusablePasswords(f"the password of {role} in {path} must be printable ASCII")
+        # libpq takes a backslash for an escape, asyncpg for itself
+        if role in found and not re.fullmatch(r"[!-\[\]-~]+", found[role]):
+            raise UnusablePasswords(
+                f"the password of {role} in {path} must be printable ASCII without spaces and backslashes"
+            )
     return {role: (found | made)[role] for role in roles}
 
 
@@ -192,5 +195,5 @@ def _entry(line: str) -> tuple[str, str] | None:
     """Return role and password of a line ``host:port:database:role:password``; None for another line."""
     if line.startswith("#"):
         return None
-    fields = [re.sub(r"\\(.)", r"\1", field) for field in re.split(r"(?<!\\):", line, maxsplit=4)]
+    fields = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
     return (fields[3], fields[4]) if len(fields) == 5 else None

@@ -80,21 +80,27 @@ async def gather(source: ObjectStore, target: ObjectStore, key: str) -> Copied |
 
 
 async def for_each(keys: AsyncIterator[str], work: Callable[[str], Awaitable[None]]) -> None:
-    """Do the work for every key, PARALLEL at once; the first error ends all of it and is raised alone."""
+    """Do the work for every key, PARALLEL at once.
+
+    After an error what was begun is finished, nothing more is begun, and the first error is raised alone.
+    """
     turn = asyncio.Lock()
+    errors: list[Exception] = []
 
     async def one_after_another() -> None:
-        while True:
+        while not errors:
             async with turn:
                 key = await anext(keys, None)
             if key is None:
                 return
             await work(key)
 
-    workers = [asyncio.ensure_future(one_after_another()) for _ in range(PARALLEL)]
-    try:
-        await asyncio.gather(*workers)
-    finally:
-        for worker in workers:
-            worker.cancel()
-        await asyncio.wait(workers)
+    async def until_an_error() -> None:
+        try:
+            await one_after_another()
+        except Exception as error:  # noqa: BLE001  (raised below)
+            errors.append(error)
+
+    await asyncio.gather(*(until_an_error() for _ in range(PARALLEL)))
+    if errors:
+        raise errors[0]

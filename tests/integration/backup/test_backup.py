@@ -119,6 +119,7 @@ async def test_what_a_clean_up_takes_after_its_copy_is_in_the_backup_with_its_by
 
         store.around_list = clean_up
         manifest = await back_up(place(url, store), tmp_path / "backup")
+    assert await store.head(goes) is None
     assert (manifest.contexts["review"].rows["media"], manifest.objects.count, manifest.lost) == (1, 1, [])
     await restore(place(empty_url, other), tmp_path / "backup")
     assert await bare_images(empty_url, other) == []

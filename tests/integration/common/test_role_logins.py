@@ -123,7 +123,7 @@ async def test_a_server_of_yours_gets_roles_with_passwords_from_an_owner_who_is_
     await cluster.run(*(f"DROP ROLE IF EXISTS {role}" for role in _ROLES), database="postgres")
     file = tmp_path / "roles.pgpass"
     file.touch(mode=0o600)
-    file.write_text("# ours\n*:*:*:frontrow_asr:chosen\\:by us")
+    file.write_text("# ours\n*:*:*:frontrow_asr:chosen:by-us")
     url = cluster.as_user("olga:olga", "yours")
     # the tables are there already: an owner of old times made them
     await upgrade(DatabaseSettings(url=url))
@@ -132,7 +132,7 @@ async def test_a_server_of_yours_gets_roles_with_passwords_from_an_owner_who_is_
     assert done.returncode == 0, done.stderr
     assert "frontrow_ingest owns ingest" in done.stdout
     passwords = database_roles.passwords_in(file, CONTEXTS)
-    assert passwords["frontrow_asr"] == "chosen:by us"
+    assert passwords["frontrow_asr"] == "chosen:by-us"
     assert len({*passwords.values()}) == 4
 
     settings = DatabaseSettings(url=f"{url}&passfile={file}", roles=True)
@@ -177,6 +177,9 @@ async def test_passwords_are_made_once_for_their_owner_alone_and_none_can_be_rea
     assert all(len(password) >= 43 for password in passwords.values())
     assert printed.stdout.count("SCRAM-SHA-256$4096:") == len(passwords)
     assert not [password for password in passwords.values() if password in printed.stdout]
+    file.write_text("*:*:*:frontrow_asr:with\\backslash\n")
+    refused = await _frontrow("db", "roles", "--passwords", str(file), url="")
+    assert (refused.returncode, "without spaces and backslashes" in refused.stderr) == (1, True)
     file.chmod(0o640)
     refused = await _frontrow("db", "roles", "--passwords", str(file), url="")
     assert (refused.returncode, "chmod 600" in refused.stderr) == (1, True)
