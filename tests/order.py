@@ -14,6 +14,7 @@ TESTS = Path(__file__).parent
 
 # Those that take eight seconds and more.
 LONGEST_FIRST = (
+    "e2e/test_backup.py",
     "e2e/test_deployment.py",
     "e2e/test_rolling_upgrade.py",
     "e2e/test_life.py",
@@ -21,6 +22,8 @@ LONGEST_FIRST = (
     "integration/ingest/test_campaign.py",
     "integration/media/test_cut.py",
     "integration/slicing/test_draft_media.py",
+    "integration/backup/test_backup.py",
+    "integration/backup/test_restore.py",
     "integration/asr/test_fetch.py",
     "integration/slicing/test_worker_faults.py",
     "integration/ingest/test_chain.py",
