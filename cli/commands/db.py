@@ -75,7 +75,7 @@ async def _migrated(place: "Place") -> "dict[str, Status]":
 
 def _pending(one: "Status") -> str:
     if one.pending is None:
-        return "newer than this release: upgrade Frontrow"
+        return "none: a newer release was here"
     if not one.pending:
         return "nothing"
     return f"{several(len(one.pending), 'revision')}, to {one.pending[-1][0]}"

@@ -26,7 +26,7 @@ from alembic import command, context, op
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
-from sqlalchemy import Connection, MetaData, column, select, table, text
+from sqlalchemy import Connection, MetaData, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
@@ -110,10 +110,11 @@ def standing(ctx: str, revision: str) -> Status:
     known = ScriptDirectory(str(migrations_folder(ctx)))
     history = [(script.revision, script.doc) for script in known.walk_revisions()]
     names = [name for name, _ in history]
+    head = names[0] if names else ""
     if revision and revision not in names:
-        return Status(revision, names[0], None)
+        return Status(revision, head, None)
     newer = history[: names.index(revision)] if revision else history
-    return Status(revision, names[0], tuple(reversed(newer)))
+    return Status(revision, head, tuple(reversed(newer)))
 
 
 async def check(database_url: str, ctx: str) -> None:
@@ -162,24 +163,14 @@ async def _locked(database_url: str, ctx: str, config: Config, run: Callable[[Co
                 raise CommandError(f"the schema {ctx} is not there yet: upgrade it first")
             # whatever ran before alembic's configure must be committed, or alembic takes part in that
             # transaction and its own commits write nothing
-            newer = await _unknown_revision(connection, ctx, config)
+            present = await revision_of(connection, ctx)
             await connection.commit()
-            if newer and config.attributes.get("create_schema"):
-                log.warning("migrate.newer_schema", ctx=ctx, revision=newer)
+            if config.attributes.get("create_schema") and standing(ctx, present).pending is None:
+                log.warning("migrate.newer_schema", ctx=ctx, revision=present)
                 return
             await _run_patiently(connection, config, run)
     finally:
         await engine.dispose()  # closing the connection releases the lock
-
-
-async def _unknown_revision(connection: AsyncConnection, ctx: str, config: Config) -> str | None:
-    """Return the schema's revision when this release has no such one: a newer release was here."""
-    if not await connection.scalar(text(f"SELECT to_regclass('{ctx}.alembic_version')")):
-        return None
-    noted = table("alembic_version", column("version_num"), schema=ctx)
-    present: str | None = await connection.scalar(select(noted.c.version_num))
-    known = {one.revision for one in ScriptDirectory.from_config(config).walk_revisions()}
-    return present if present not in known else None
 
 
 async def _ensure_schema(connection: AsyncConnection, ctx: str) -> None:
