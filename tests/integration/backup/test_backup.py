@@ -87,6 +87,7 @@ async def test_under_load_every_live_row_of_the_backup_has_its_bytes(
                 if kept[0][1] < monotonic() - GRACE_SECONDS:
                     await remove_image(connection, store, kept.pop(0)[0])
                     removed += 1
+                await asyncio.sleep(0.02)
 
     async with asyncio.TaskGroup() as group:
         for number in range(3):
