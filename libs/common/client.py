@@ -48,6 +48,9 @@ _OUTAGE = frozenset(
     }
 )
 
+# What gRPC says of a message over the limit, with a code that else means trouble: the same call fails again.
+_TOO_LARGE = "larger than max"
+
 _SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "xds:")
 
 T_co = TypeVar("T_co", covariant=True)
@@ -90,7 +93,8 @@ def reason_of(error: grpc.RpcError) -> str | None:
 
 def is_outage(error: grpc.RpcError) -> bool:
     """Tell whether a failed call says nothing about what was asked: infrastructure failed (domain.md 2.4)."""
-    return statuses.from_error(error).code in _OUTAGE
+    found = statuses.from_error(error)
+    return found.code in _OUTAGE and not (not found.reason and _TOO_LARGE in found.message)
 
 
 class StreamCall(Protocol[T_co]):

@@ -119,7 +119,7 @@ class OutboxRelay:
         on_rejected: OnRejected,
         interval_seconds: float = 1.0,
         batch: int = 50,
-        lease_seconds: float = 60.0,
+        lease_seconds: float = 10.0,
         longest_backoff_seconds: float = 60.0,
     ) -> None:
         """Relay the rows of ``table`` by the sender of their kind.

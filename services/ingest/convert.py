@@ -148,12 +148,28 @@ def image_messages(gallery: gallery_pb2.Gallery, rows: Iterable[AnyRow]) -> list
     return [_image_message(image, kept.get(image.position)) for image in gallery.images]
 
 
+def kept_messages(rows: Iterable[AnyRow]) -> list[ingest_job_pb2.ImageOutcome]:
+    """Make the outcomes that are kept, without addresses and sentences.
+
+    Beside the largest gallery, which says the addresses already, both would be too much for one message.
+    """
+    kept = [_outcome(row.position, row) for row in rows]
+    for outcome in kept:
+        outcome.ClearField("message")
+    return kept
+
+
 def _image_message(image: gallery_pb2.GalleryImage, row: AnyRow | None) -> ingest_job_pb2.ImageOutcome:
-    outcome = ingest_job_pb2.ImageOutcome(url=image.url, position=image.position)
     if row is None:
-        outcome.result = ingest_job_pb2.IMAGE_RESULT_PENDING
-        return outcome
-    outcome.result = _RESULTS[row.result]
+        pending = ingest_job_pb2.IMAGE_RESULT_PENDING
+        return ingest_job_pb2.ImageOutcome(url=image.url, position=image.position, result=pending)
+    outcome = _outcome(image.position, row)
+    outcome.url = image.url
+    return outcome
+
+
+def _outcome(position: int, row: AnyRow) -> ingest_job_pb2.ImageOutcome:
+    outcome = ingest_job_pb2.ImageOutcome(position=position, result=_RESULTS[row.result])
     for name in _IMAGE_TEXTS:
         setattr(outcome, name, getattr(row, name))
     outcome.thumbnail_keys.extend(row.thumbnail_keys)

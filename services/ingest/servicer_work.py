@@ -44,7 +44,7 @@ class IngestWorkServicer(ingest_work_service_pb2_grpc.IngestWorkServiceServicer)
             state = ingest_work_service_pb2.BEGIN_STATE_ALREADY_FINISHED
         gallery = gallery_pb2.Gallery.FromString(row.gallery)
         job = convert.job_message(row)
-        job.images.extend(convert.image_messages(gallery, images))
+        job.images.extend(convert.kept_messages(images))
         return ingest_work_service_pb2.BeginJobResponse(state=state, gallery=gallery, job=job)
 
     async def _decided(self, session: AsyncSession, run: RunKey) -> AnyRow:

@@ -27,8 +27,12 @@ WITH given AS MATERIALIZED (
     FROM locked l JOIN budgets b USING (key_id)
 ), spent AS (
     UPDATE ingest.spider_keys k
-    SET budget = g.available - g.tokens, budget_at = greatest(k.budget_at, now())
-    FROM granted g WHERE k.key_id = g.key_id AND g.tokens > 0
+    -- a moment that lies ahead was written while the clock was wrong: left there, nothing would be refilled
+    SET budget = g.available - g.tokens,
+        budget_at = CASE WHEN k.budget_at > now() + interval '1 second' THEN now()
+            ELSE greatest(k.budget_at, now()) END
+    FROM granted g
+    WHERE k.key_id = g.key_id AND (g.tokens > 0 OR k.budget_at > now() + interval '1 second')
 ), judged AS MATERIALIZED (
     SELECT g.*, k.spider_id, coalesce(t.tokens, 0) AS tokens, coalesce(t.available, 0) AS available,
         CASE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,9 +93,9 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The job in hand."""
+    """The job in hand; `kept` are the outcomes of earlier tries, by the image's address."""
 
     run: Run
     job_id: str
     gallery: gallery_pb2.Gallery
-    kept: Sequence[Outcome]
+    kept: Mapping[str, Outcome]

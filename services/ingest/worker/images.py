@@ -56,7 +56,7 @@ class GalleryImages:
             Infrastructure: a peer or the store is in trouble.
             PeerRefused: a peer refused what it was told.
         """
-        kept_pauses = {outcome.url: outcome.pauses for outcome in job.kept if outcome.pauses}
+        kept_pauses = {url: outcome.pauses for url, outcome in job.kept.items() if outcome.pauses}
         found = Gathered(keys=await self._still_there(job), pauses=kept_pauses)
         missing = [image for image in job.gallery.images if image.url not in found.keys]
         total = len(job.gallery.images)
@@ -76,7 +76,11 @@ class GalleryImages:
 
     async def _still_there(self, job: Job) -> dict[str, str]:
         """Return the keys kept from earlier tries whose objects are still stored."""
-        stored = [o for o in job.kept if o.result == ingest_job_pb2.IMAGE_RESULT_STORED]
+        stored = {
+            url: outcome
+            for url, outcome in job.kept.items()
+            if outcome.result == ingest_job_pb2.IMAGE_RESULT_STORED
+        }
         items = {
             o.media_key: media_pb2.MediaItem(
                 key=o.media_key,
@@ -86,10 +90,10 @@ class GalleryImages:
                 width=o.width,
                 height=o.height,
             )
-            for o in stored
+            for o in stored.values()
         }
         absent = await self._intake.reserve(job.job_id, list(items.values()))
-        return {o.url: o.media_key for o in stored if o.media_key not in absent}
+        return {url: o.media_key for url, o in stored.items() if o.media_key not in absent}
 
     async def _prepare_all(
         self,

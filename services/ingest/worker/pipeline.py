@@ -88,7 +88,9 @@ class IngestHandler:
     async def _bring_in(
         self, run: Run, begun: ingest_work_service_pb2.BeginJobResponse, began: float
     ) -> Outcome:
-        job = Job(run, begun.job.job_id, begun.gallery, begun.job.images)
+        addresses = {image.position: image.url for image in begun.gallery.images}
+        kept = {addresses[outcome.position]: outcome for outcome in begun.job.images}
+        job = Job(run, begun.job.job_id, begun.gallery, kept)
         found = await self._images.gather(job, lambda share: run.progress(5 + int(share * 90)))
         if found.problems:
             return await self._not_whole(job, found)

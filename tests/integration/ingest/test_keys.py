@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from uuid import UUID
 
 import grpc
@@ -13,12 +14,14 @@ import pytest
 from frontrow.client import sign
 from frontrow.client.signing import METHOD, signature
 from frontrow.ingest.v1 import ingest_service_pb2
+from sqlalchemy import func, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.client import error_info
 from libs.common.db import Database
 from libs.common.testing import eventually
 from services.ingest import repository_spider, repository_submit
+from services.ingest.models import spider_keys
 from services.ingest.mount import mount
 from tests.conftest import Serve
 from tests.integration.ingest.conftest import Ingest, common_settings, gallery, ingest_settings
@@ -122,6 +125,16 @@ async def test_a_key_beyond_its_budget_is_told_when_to_come_back_and_others_are_
         assert (await client.submit(gallery())).accepted
     await slow_lane.make_spider(f"other {slow_lane.spider_id}")
     assert (await slow_lane.call(submission())).accepted
+
+
+async def test_a_clock_that_was_ahead_keeps_nobody_out_once_it_is_right(
+    slow_lane: Ingest, database: Database
+) -> None:
+    ahead = update(spider_keys).where(spider_keys.c.key_id == slow_lane.key_id)
+    async with database.begin() as session:
+        await session.execute(ahead.values(budget=0, budget_at=func.now() + timedelta(hours=1)))
+    async with slow_lane.client() as client:  # refused once more, then waits as it is told
+        assert (await client.submit(gallery())).accepted
 
 
 async def test_a_wrong_signature_spends_nothing_of_the_keys_budget(slow_lane: Ingest) -> None:

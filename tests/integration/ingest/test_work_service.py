@@ -87,7 +87,38 @@ async def test_a_begin_may_be_repeated_and_gives_the_gallery_with_what_was_kept(
     again = await run.begin(1)
     assert (first.state, again.state, again.job.status) == (BEGUN, BEGUN, PROCESSING)
     assert [image.url for image in again.gallery.images] == ["https://a/1.jpg", "https://a/2.jpg"]
-    assert [image.media_key for image in again.job.images] == ["", "media/aa/aa.jpg"]
+    assert [(image.position, image.media_key) for image in again.job.images] == [(2, "media/aa/aa.jpg")]
+
+
+async def test_the_largest_gallery_can_be_begun_again_whatever_was_kept_of_it(ingest: Ingest) -> None:
+    urls = [f"https://a.example/{number}/".ljust(2048, "x") for number in range(500)]
+    message = gallery(*urls)
+    for image in message.images:
+        image.caption = "😀" * 1000
+    made = await ingest.call(ingest_service_pb2.SubmitGalleryRequest(gallery=message))
+    request = ingest_service_pb2.GetIngestJobRequest(job_id=made.job_id)
+    run = Run(ingest, (await ingest.stub.GetIngestJob(request)).job)
+    await run.begin(1)
+    thumbnails = [f"media/aa/{'a' * 40}_{width}_{'a' * 8}.webp" for width in (320, 960)]
+    kept = [
+        ingest_job_pb2.ImageOutcome(
+            url=url, result=ingest_job_pb2.IMAGE_RESULT_STORED, media_key=f"media/aa/{'a' * 40}.jpg",
+            sha256="a" * 64, size_bytes=2_600_000, content_type="image/jpeg", width=4000, height=3000,
+            dhash="a" * 16, thumbnail_keys=thumbnails,
+        )
+        for url in urls[:250]
+    ]  # fmt: skip
+    failed = ingest_job_pb2.IMAGE_RESULT_FAILED
+    kept += [
+        ingest_job_pb2.ImageOutcome(url=url, result=failed, reason="HTTP_STATUS", message="字" * 500)
+        for url in urls[250:]
+    ]
+    await run.record(1, *kept)
+    again = await run.begin(2, attempt=2)
+    assert [image.url for image in again.gallery.images] == urls
+    assert [image.position for image in again.job.images] == list(range(1, 501))
+    assert sum(image.media_key != "" for image in again.job.images) == 250
+    assert len((await run.job()).images) == 500
 
 
 async def test_an_older_run_can_neither_begin_nor_record_nor_finish(run: Run) -> None:

@@ -93,7 +93,9 @@ class BeginJobResponse(message.Message):
 
     @builtins.property
     def job(self) -> ingest_job_pb2.IngestJob:
-        """The job with the image outcomes kept from earlier tries. Set by the server."""
+        """The job with the image outcomes kept from earlier tries, by `position` alone: `url` and `message` are left
+        out, since the gallery says the addresses already. Set by the server.
+        """
 
     def __init__(
         self,
