@@ -1,10 +1,13 @@
 """Follow tasks of the task service from the context whose rows they work for (domain.md 2.2).
 
 By level, not by event: each look compares what the task service says now with what the context has
-seen, so a lost, doubled or late signal changes nothing but the time of the look.
+seen, so a lost, doubled or late signal changes nothing but the time of the look. What the stream says
+is as good as an answer. While it flows, a look asks only for a slice of the rows, so that a long queue
+costs no more than a short one; else for all.
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import NamedTuple, Protocol
@@ -17,7 +20,9 @@ from libs.common.tasks import TaskPeer, TaskView
 
 log = structlog.get_logger(__name__)
 
-_BATCH = 500
+_SLICE = 1_000
+_SETTLED_SECONDS = 10.0
+"""How long a stream must have been open to be relied on: nothing says when the server began to listen."""
 # What a watched task must be in to be worth a look: the other states change nothing here.
 _TELLING = frozenset({"pending", "failed", "cancelled"})
 
@@ -74,6 +79,10 @@ class Follower:
         self._name = name
         self._looks = Periodic(name, interval_seconds, self.look)
         self._watching: asyncio.Task[None] | None = None
+        self._open_since: float | None = None
+        self._caught_up = False
+        self._news: dict[str, TaskView] = {}
+        self._asked_up_to = ""
 
     def wake(self) -> None:
         """Ask for a look soon."""
@@ -94,16 +103,32 @@ class Follower:
         await self._looks.stop()
 
     async def look(self) -> None:
-        """Compare every followed row with its task once, and act where the task is ahead."""
+        """Compare every followed row with its task once, and act where the task is ahead.
+
+        Once all were asked for since the stream settled: those it has spoken of, and the next 1,000 in turn.
+        """
+        news, self._news = self._news, {}
+        opened = self._open_since
+        settled = opened is not None and time.monotonic() - opened >= _SETTLED_SECONDS
+        caught_up, self._caught_up = self._caught_up, False
         followed = await self._source.current()
-        for start in range(0, len(followed), _BATCH):
-            batch = followed[start : start + _BATCH]
-            views = {view.task_id: view for view in await self._peer.statuses([row.task_id for row in batch])}
-            for row in batch:
-                # no view: the outbox has not brought the task there yet, or finished tasks were purged
-                view = views.get(row.task_id)
-                if view is not None and view.version > row.seen_version:
-                    await self._act_kept_apart(row, view)
+        asked = self._next_slice(followed) if settled and caught_up else followed
+        views = {view.task_id: view for view in await self._peer.statuses([row.task_id for row in asked])}
+        for row in followed:
+            # no view: not asked for, not brought there by the outbox yet, or purged with the finished tasks
+            told = [view for view in (views.get(row.task_id), news.get(row.task_id)) if view is not None]
+            view = max(told, key=lambda view: view.version, default=None)
+            if view is not None and view.version > row.seen_version:
+                await self._act_kept_apart(row, view)
+        self._caught_up = settled and self._open_since == opened
+
+    def _next_slice(self, followed: Sequence[Followed]) -> Sequence[Followed]:
+        """Return those whose turn it is; every row's turn comes."""
+        rows = sorted(followed, key=lambda row: row.owner_id)
+        later = [row for row in rows if row.owner_id > self._asked_up_to]
+        found = [*later[:_SLICE], *rows[: max(0, _SLICE - len(later))]][: len(rows)]
+        self._asked_up_to = found[-1].owner_id if found else ""
+        return found
 
     async def _act_kept_apart(self, row: Followed, view: TaskView) -> None:
         """Act on one row; what one row's data breaks must not hold up the others."""
@@ -131,15 +156,17 @@ class Follower:
         # processing and completed: the worker's own writes to the context are what counts
 
     async def _watch(self) -> None:
-        """Turn the task service's stream into wakes; the interval is the guarantee when it is down."""
+        """Take in what the task service's stream says; the interval is the guarantee when it is down."""
         failures = 0
         while True:
             try:
                 async with aclosing(self._peer.watch(types=self._types)) as views:
+                    self._open_since = time.monotonic()
                     self.wake()  # what happened while nobody watched
                     async for view in views:
                         failures = 0
                         if view.status in _TELLING and view.version > 0:
+                            self._news[view.task_id] = view
                             self.wake()
                 log.debug("follow.watch_ended", loop=self._name)
             except asyncio.CancelledError:
@@ -148,5 +175,6 @@ class Follower:
                 log.warning("follow.watch_broken", loop=self._name, error="the call was cancelled")
             except Exception as error:  # noqa: BLE001 - logged; the interval stands in for the stream
                 log.warning("follow.watch_broken", loop=self._name, error=repr(error)[:500])
+            self._open_since, self._caught_up = None, False
             failures += 1
             await asyncio.sleep(backoff_seconds(failures))

@@ -8,6 +8,7 @@ import pytest
 from frontrow.task.v1 import task_pb2
 from sqlalchemy import text
 
+from libs.common import follow
 from libs.common.client import connect
 from libs.common.db import Database
 from libs.common.follow import Follower
@@ -154,6 +155,27 @@ async def test_many_rows_are_asked_for_a_hundred_at_a_time(
     await follower.look()
     assert tasks.batches == [100] * 10 + [2]
     assert jobs.acts == [("requeued", "the last one", 2)]
+
+
+async def test_a_long_queue_is_asked_for_by_slices_while_the_stream_flows(
+    patient: Follower, jobs: Jobs, tasks: MemoryTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "_SETTLED_SECONDS", 0.0)
+    await eventually(lambda: tasks.watching == 1)
+    many = await jobs.add_many(2500)
+    for task_id in many:
+        tasks.tasks[task_id] = _task(task_id, PROCESSING, 1)
+    await patient.look()  # all of them, since the stream is open
+    tasks.batches.clear()
+    for task_id in many:
+        tasks.tasks[task_id] = _task(task_id, PENDING, 2)  # a signal that is lost
+    tasks.put(_task(many[7], FAILED, 3))  # one that isn't
+    await eventually(lambda: ("ended", f"row of {many[7]}", 3) in jobs.acts)
+    assert sum(tasks.batches) == 1000
+    await patient.look()
+    await patient.look()
+    assert sum(tasks.batches) == 3000
+    assert len(jobs.acts) >= 2500  # every row's turn has come
 
 
 async def test_what_breaks_for_one_row_does_not_hold_up_the_others(
