@@ -85,6 +85,7 @@ soak: $(VENV)/.dev $(LLM)/.ready ## Prove each context at length, under faults (
 	$(BIN)/python -m pytest tests/soak/review/test_machine.py -n 2 --dist load -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/review/test_same_bytes.py -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/ingest -q $(ARGS)
+	for store in moto seaweedfs; do $(BIN)/python -m pytest tests/integration/ingest -q --store $$store || exit 1; done
 	$(BIN)/python -m pytest tests/soak/asr -q $(ARGS)
 	$(BIN)/python -m pytest tests/soak/system -q $(ARGS)
 

@@ -214,23 +214,22 @@ class Chain:
 
 @asynccontextmanager
 async def running_servers(
-    database_url: str, folder: Path, settings: TaskSettings, store: str = ""
+    database_url: str, store: str, settings: TaskSettings
 ) -> AsyncIterator[CommonSettings]:
-    """Run task, review and ingest over one database, each on a port of its own; yield where they are.
+    """Run task, review and ingest over one database and one store, each on a port of its own.
 
-    `store` is the store's URL; a folder below `folder` unless it is given.
+    Yields where they are.
     """
     async with AsyncExitStack() as stack:
-        objects = store or folder / "objects"
         peers: dict[str, str] = {}
         for name, mount in (
             ("task", partial(mount_task, settings)),
             ("review", partial(mount_review, ReviewSettings())),
             ("ingest", partial(mount_ingest, ingest_settings())),
         ):
-            mounted = await mount(common_settings(database_url, objects, **peers))
+            mounted = await mount(common_settings(database_url, store, **peers))
             peers[f"{name}_address"] = await stack.enter_async_context(serving(name, mounted))
-        yield common_settings(database_url, objects, **peers)
+        yield common_settings(database_url, store, **peers)
 
 
 @asynccontextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,11 +32,18 @@ from services.ingest.worker.decode import Decoder
 from services.ingest.worker.settings import IngestWorkerSettings
 from tests.conftest import Serve
 from tests.integration.ingest.site import Site, image_site
+from tests.integration.objects.servers import moto_endpoint, seaweedfs_endpoint, store_url
 
 if TYPE_CHECKING:
     from tests.integration.ingest.chain import Chain
 
 SEALING_KEY = "5e" * 32
+STORES = ("local", "moto", "seaweedfs")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--store`, to run the whole chain over another store than a folder."""
+    parser.addoption("--store", choices=STORES, default=STORES[0], help="the store of the ingest chain")
 
 
 def common_settings(database_url: str, store: Path | str = "unused", **addresses: str) -> CommonSettings:
@@ -149,11 +157,25 @@ def lease_seconds() -> float:
 
 
 @pytest.fixture(scope="module")
-async def servers(database_url: str, folder: Path, lease_seconds: float) -> AsyncIterator[CommonSettings]:
+def store(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
+    """Give the URL of the module's store: a folder, or an S3 server as `--store` says."""
+    kind = request.config.getoption("--store", default=STORES[0])
+    with ExitStack() as stack:
+        if kind == "moto":
+            yield store_url(stack.enter_context(moto_endpoint()), "chain")
+        elif kind == "seaweedfs":
+            (folder / "weed").mkdir()
+            yield store_url(stack.enter_context(seaweedfs_endpoint(folder / "weed")), "chain")
+        else:
+            yield str(folder / "objects")
+
+
+@pytest.fixture(scope="module")
+async def servers(database_url: str, store: str, lease_seconds: float) -> AsyncIterator[CommonSettings]:
     """Give running servers of task, review and ingest, the module's as its database is."""
     from tests.integration.ingest.chain import running_servers, task_settings
 
-    async with running_servers(database_url, folder, task_settings(lease_seconds)) as common:
+    async with running_servers(database_url, store, task_settings(lease_seconds)) as common:
         yield common
 
 

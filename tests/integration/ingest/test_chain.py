@@ -250,7 +250,7 @@ async def test_thumbnails_are_stored_beside_their_original(chain: Chain, article
     assert len(keys) == 2
     stem = job.images[0].media_key.removesuffix(".jpg")
     assert all(key.startswith(stem) for key in keys)
-    store = open_url(str(chain.folder / "objects"))
+    store = open_url(chain.common.store.object_store)
     assert all([await store.head(key) for key in keys])
 
 

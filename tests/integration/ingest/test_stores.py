@@ -44,11 +44,10 @@ def endpoint(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-async def servers(database_url: str, folder: Path, endpoint: str) -> AsyncIterator[CommonSettings]:
+async def servers(database_url: str, endpoint: str) -> AsyncIterator[CommonSettings]:
     name = hashlib.sha1(endpoint.encode()).hexdigest()[:8]
-    async with running_servers(
-        database_url, folder, task_settings(60.0), store_url(endpoint, f"chain-{name}")
-    ) as common:
+    store = store_url(endpoint, f"chain-{name}")
+    async with running_servers(database_url, store, task_settings(60.0)) as common:
         yield common
 
 
