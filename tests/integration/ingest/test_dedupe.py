@@ -6,11 +6,13 @@ import asyncio
 import logging
 
 import pytest
+from aiohttp import web
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2
 from frontrow.review.v1 import draft_pb2, draft_service_pb2, intake_service_pb2
 
 from libs.common.interceptors.context import acting_as
 from tests.integration.ingest.chain import Chain, all_of
+from tests.integration.ingest.site import picture
 
 STORED, FAILED = ingest_job_pb2.IMAGE_RESULT_STORED, ingest_job_pb2.IMAGE_RESULT_FAILED
 
@@ -42,6 +44,29 @@ async def test_32_submissions_of_one_article_at_once_make_one_draft_and_31_skips
     printed = capsys.readouterr().out.splitlines()  # the servers' and the pipeline's own lines
     assert any("ingest.source_" in line for line in printed)
     assert [line for line in printed if "level='error'" in line] == []
+
+
+async def test_of_two_that_both_passed_the_check_one_makes_the_draft_and_one_is_done_by_the_conflict(
+    chain: Chain, article: str
+) -> None:
+    await chain.work(concurrency=2)
+    both_look = asyncio.Barrier(2)
+
+    async def held(_: web.Request) -> web.StreamResponse:
+        async with asyncio.timeout(20):
+            await both_look.wait()
+        return web.Response(body=picture(41))
+
+    url = chain.site.answer("held.jpg", held)
+    made = [await chain.submit(url, url=article) for _ in range(2)]
+    jobs = await all_of(*(chain.ended(job_id, 60) for job_id in made))
+    created, met = sorted(jobs, key=lambda job: job.draft_id == "")
+    assert created.done_reason == ingest_job_pb2.DONE_REASON_CREATED
+    assert met.done_reason == ingest_job_pb2.DONE_REASON_SOURCE_CONFLICT
+    assert met.status == ingest_job_pb2.INGEST_JOB_STATUS_DONE
+    assert (met.blocker.id, met.attempts) == (created.draft_id, 0)
+    assert (await chain.task(met)).attempt == 1
+    assert len(await chain.drafts_of(article)) == 1
 
 
 async def test_a_seen_article_costs_no_request_and_no_store_call(chain: Chain, article: str) -> None:

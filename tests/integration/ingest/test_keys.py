@@ -137,6 +137,21 @@ async def test_a_clock_that_was_ahead_keeps_nobody_out_once_it_is_right(
         assert (await client.submit(gallery())).accepted
 
 
+async def test_a_server_with_another_sealing_key_says_so_and_lets_nobody_in(
+    ingest: Ingest, serve: Serve, database_url: str
+) -> None:
+    common = common_settings(database_url, task_address="127.0.0.1:9")
+    other = Ingest(await serve("ingest", await mount(ingest_settings(sealing_key="7a" * 32), common)))
+    other.key_id, other.secret = ingest.key_id, ingest.secret
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await other.call(submission())
+    found = error_info(caught.value)
+    assert (found.code, found.reason) == (grpc.StatusCode.FAILED_PRECONDITION, "SEALING_KEY_CHANGED")
+    assert ingest.secret not in repr(found)
+    assert (await ingest.call(submission())).accepted
+    await other.channel.close()
+
+
 async def test_a_wrong_signature_spends_nothing_of_the_keys_budget(slow_lane: Ingest) -> None:
     secret, slow_lane.secret = slow_lane.secret, "wrong"
     for _ in range(6):

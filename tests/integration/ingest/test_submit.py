@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -17,8 +18,10 @@ from sqlalchemy import func, select, text
 
 from libs.common.client import error_info
 from libs.common.db import Database
-from services.ingest import repository_submit
+from libs.common.lane import Connection
+from services.ingest import repository_submit, submit_desk
 from services.ingest.models import jobs, nonces, outbox
+from services.ingest.repository_submit import FirstJob
 from services.ingest.servicer import SUBMIT_METHOD
 from services.ingest.signature import Credentials, expected_signature
 from tests.integration.ingest.conftest import Ingest, gallery
@@ -136,6 +139,26 @@ async def test_a_known_request_id_answers_the_first_job(ingest: Ingest, database
     again = await asyncio.gather(*(ingest.call(submission(request_id="once")) for _ in range(10)))
     assert {(a.job_id, a.accepted) for a in again} == {(first.job_id, False)}
     assert await count(database, jobs, ingest.spider_id) == 1
+
+
+async def test_a_known_request_id_whose_first_job_is_purged_meanwhile_gets_in_at_the_next_try(
+    ingest: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await ingest.call(submission(request_id="gone"))
+
+    async def after_a_purge(
+        connection: Connection, asked: Sequence[tuple[UUID, str]]
+    ) -> list[FirstJob | None]:
+        await connection.execute("DELETE FROM ingest.jobs WHERE id = $1", UUID(first.job_id))
+        return await repository_submit.first_jobs(connection, asked)
+
+    monkeypatch.setattr(submit_desk, "first_jobs", after_a_purge)
+    code, reason, _ = await refusal(ingest.call(submission(request_id="gone")))
+    assert (code, reason) == (grpc.StatusCode.ABORTED, "FIRST_JOB_GONE")
+    async with ingest.client() as client:
+        again = await client.submit(gallery(), request_id="gone")
+    assert again.accepted
+    assert again.job_id != first.job_id
 
 
 async def test_two_spiders_may_use_the_same_request_id_and_nonce(ingest: Ingest) -> None:
