@@ -162,20 +162,17 @@ async def test_a_long_queue_is_asked_for_by_slices_while_the_stream_flows(
 ) -> None:
     monkeypatch.setattr(follow, "_SETTLED_SECONDS", 0.0)
     await eventually(lambda: tasks.watching == 1)
+    patient.wake()
+    await asyncio.sleep(0.5)  # now a look has found that there was nothing, with the stream open
     many = await jobs.add_many(2500)
-    for task_id in many:
-        tasks.tasks[task_id] = _task(task_id, PROCESSING, 1)
-    await patient.look()  # all of them, since the stream is open
-    tasks.batches.clear()
     for task_id in many:
         tasks.tasks[task_id] = _task(task_id, PENDING, 2)  # a signal that is lost
     tasks.put(_task(many[7], FAILED, 3))  # one that isn't
-    await eventually(lambda: ("ended", f"row of {many[7]}", 3) in jobs.acts)
-    assert sum(tasks.batches) == 1000
-    await patient.look()
-    await patient.look()
-    assert sum(tasks.batches) == 3000
-    assert len(jobs.acts) >= 2500  # every row's turn has come
+    await eventually(lambda: ("ended", f"row of {many[7]}", 3) in jobs.acts, 30)
+    for asked in (1000, 2000, 3000):
+        await eventually(lambda asked=asked: sum(tasks.batches) == asked, 30)  # type: ignore[misc]
+        patient.wake()
+    await eventually(lambda: len(jobs.acts) == 2500, 30)  # every row's turn has come
 
 
 async def test_what_breaks_for_one_row_does_not_hold_up_the_others(
