@@ -141,4 +141,5 @@ def _info(row: Any, size_bytes: int, sha256: str) -> Info:
 
 
 def _lost(key: str) -> errors.MediaLost:
-    return errors.MediaLost(f"the stored image {key!r} is gone or damaged; submit its article again", key=key)
+    message = f"the stored image {key!r} is gone or damaged; put its object back from a back-up"
+    return errors.MediaLost(message, key=key)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from frontrow.review.v1 import key_pb2, key_service_pb2_grpc
@@ -21,7 +22,7 @@ from services.review.repository_key import BRANDS, CITIES, Vocabulary
 from services.review.repository_merge import BRAND, CITY, SEASON, Identity, Pointers
 
 Context = grpc.aio.ServicerContext[Any, Any]
-
+M = TypeVar("M", key_pb2.Brand, key_pb2.City)
 
 _POINTERS = {pb.KEY_TYPE_BRAND: BRAND, pb.KEY_TYPE_CITY: CITY, pb.KEY_TYPE_SEASON: SEASON}
 
@@ -37,8 +38,8 @@ class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
         self, request: pb.ListBrandKeysRequest, context: Context
     ) -> pb.ListBrandKeysResponse:
         """See the proto."""
-        rows, token = await self._names(BRANDS, request)
-        return pb.ListBrandKeysResponse(brands=[brand_message(row) for row in rows], next_page_token=token)
+        brands, token = await self._names(BRANDS, request, brand_message)
+        return pb.ListBrandKeysResponse(brands=brands, next_page_token=token)
 
     async def CreateBrand(self, request: pb.CreateBrandRequest, context: Context) -> pb.CreateBrandResponse:
         """See the proto."""
@@ -54,8 +55,8 @@ class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
 
     async def ListCities(self, request: pb.ListCitiesRequest, context: Context) -> pb.ListCitiesResponse:
         """See the proto."""
-        rows, token = await self._names(CITIES, request)
-        return pb.ListCitiesResponse(cities=[city_message(row) for row in rows], next_page_token=token)
+        cities, token = await self._names(CITIES, request, city_message)
+        return pb.ListCitiesResponse(cities=cities, next_page_token=token)
 
     async def CreateCity(self, request: pb.CreateCityRequest, context: Context) -> pb.CreateCityResponse:
         """See the proto."""
@@ -76,12 +77,11 @@ class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
         after = None if position is None else position[0]
         async with self._database.begin() as session:
             found = await repository_key.list_seasons(session, after_code=after, limit=limit + 1)
-            shown = found[:limit]
-            spellings = await repository_key.season_spellings(session, [row.code for row in shown])
-        token = paging.encode_token([shown[-1].code], request) if len(found) > limit else ""
-        return pb.ListSeasonsResponse(
-            seasons=[season_message(row, spellings) for row in shown], next_page_token=token
-        )
+            spellings = await repository_key.season_spellings(session, [row.code for row in found[:limit]])
+        shown = paging.within_budget(season_message(row, spellings) for row in found[:limit])
+        more = len(found) > len(shown)
+        token = paging.encode_token([found[len(shown) - 1].code], request) if more else ""
+        return pb.ListSeasonsResponse(seasons=shown, next_page_token=token)
 
     async def CreateSeason(
         self, request: pb.CreateSeasonRequest, context: Context
@@ -124,15 +124,19 @@ class KeyServicer(key_service_pb2_grpc.KeyServiceServicer):
             return season_message(row, await repository_key.season_spellings(session, [code]))
 
     async def _names(
-        self, vocabulary: Vocabulary, request: pb.ListBrandKeysRequest | pb.ListCitiesRequest
-    ) -> tuple[list[Any], str]:
+        self,
+        vocabulary: Vocabulary,
+        request: pb.ListBrandKeysRequest | pb.ListCitiesRequest,
+        message: Callable[[Any], M],
+    ) -> tuple[list[M], str]:
         limit = paging.page_size(request.page_size)
         position = paging.decode_token(request.page_token, request, int)
         after = None if position is None else position[0]
         async with self._database.begin() as session:
             found = await repository_key.list_names(session, vocabulary, after_id=after, limit=limit + 1)
-        shown = list(found[:limit])
-        return shown, paging.encode_token([shown[-1].id], request) if len(found) > limit else ""
+        shown = paging.within_budget(message(row) for row in found[:limit])
+        more = len(found) > len(shown)
+        return shown, paging.encode_token([found[len(shown) - 1].id], request) if more else ""
 
     async def _create(self, vocabulary: Vocabulary, name: str, aliases: list[str]) -> Any:
         async with self._database.begin() as session:

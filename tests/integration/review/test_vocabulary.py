@@ -8,6 +8,7 @@ import grpc
 import pytest
 from frontrow.review.v1 import key_service_pb2 as pb
 
+from libs.common import paging
 from libs.common.client import error_info, reason_of
 from tests.integration.review.gallery import RUNWAY, Gallery, outcomes, unique
 
@@ -101,3 +102,22 @@ async def test_a_season_that_no_table_knows_can_be_created_with_its_spellings(ga
     await gallery.runway("Prada", "SS29", "", ["vs"])
     listed = await gallery.keys.ListSeasons(pb.ListSeasonsRequest(page_size=1000))
     assert {code, "SS29"} <= {season.season_code for season in listed.seasons}
+
+
+async def test_keys_with_many_spellings_make_shorter_pages_and_none_is_left_out(
+    gallery: Gallery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = await gallery.keys.ListSeasons(pb.ListSeasonsRequest(page_size=1000))
+    cities = await gallery.keys.ListCities(pb.ListCitiesRequest(page_size=1000))
+    fit = paging.within_budget
+    monkeypatch.setattr(paging, "within_budget", lambda messages: fit(messages, 400))
+    found, request = [], pb.ListSeasonsRequest(page_size=1000)
+    while not found or request.page_token:
+        reply = await gallery.keys.ListSeasons(request)
+        assert len(reply.seasons) == 1 or sum(season.ByteSize() for season in reply.seasons) <= 400
+        found += reply.seasons
+        request.page_token = reply.next_page_token
+    assert found == list(whole.seasons)
+    first = await gallery.keys.ListCities(pb.ListCitiesRequest(page_size=1000))
+    assert 0 < len(first.cities) < len(cities.cities)
+    assert first.next_page_token
