@@ -61,6 +61,16 @@ _BARE = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _BROKEN = (asyncpg.PostgresConnectionError, *_BARE)
 
 
+# What says that nothing was asked, and what an end of the server says, which may come behind a commit.
+_NEVER_ASKED = (asyncpg.ClientCannotConnectError, asyncpg.ConnectionRejectionError)
+_CUT = (asyncpg.PostgresConnectionError, asyncpg.AdminShutdownError, asyncpg.CrashShutdownError)
+
+
+def outcome_unknown(error: BaseException) -> bool:
+    """Tell whether what failed so may have been committed: the connection ended before the answer."""
+    return isinstance(error, _CUT) and not isinstance(error, _NEVER_ASKED)
+
+
 def _gone(error: BaseException) -> asyncpg.PostgresConnectionError:
     """Say with a SQLSTATE what the driver says without one: the connection is no longer there."""
     return asyncpg.ConnectionDoesNotExistError(f"the connection was lost: {error}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import asyncpg
 
-from libs.common.coalesce import Coalescer
+from libs.common.coalesce import Coalescer, interrupted, spoilt_by_an_item
 from libs.common.lane import Lane
 from services.task.errors import RequestIdReused
 from services.task.repository_create import Created, NewTask, Starter, create
@@ -69,20 +70,31 @@ class CreateDesk:
 
     async def _flush(self, tasks: Sequence[NewTask]) -> list[Created]:
         loans: list[Loan | None] = []
-        answers: list[Created] = []
         try:
             # Each for itself: nothing to hold together by a transaction, which would cost two round trips.
             async with self._lane.statements() as connection:
                 loans = [self._lender.lend(task.type) if task.run_after is None else None for task in tasks]
                 starters = [Starter(loan.waiter.worker_id, loan.mark) if loan else None for loan in loans]
                 answers = await create(connection, tasks, starters)
-        finally:
-            # Also when it failed: whoever was lent waits on.
-            for index, loan in enumerate(loans):
-                if loan is not None:
-                    self._lender.hand_over(loan, _begun(answers[index]) if answers else None)
+        except (Exception, asyncio.CancelledError) as error:
+            self._end_loans(loans, error)
+            raise
+        for loan, answer in zip(loans, answers, strict=True):
+            if loan is not None:
+                self._lender.hand_over(loan, _begun(answer))
         self._tell(answers)
         return answers
+
+    def _end_loans(self, loans: Sequence[Loan | None], error: Exception | asyncio.CancelledError) -> None:
+        """Let those lent wait on if nothing was written; else tell them that something may have begun.
+
+        Only who misses an answer beats although it holds nothing, and so gets it given back (domain.md 1.4).
+        """
+        for loan in filter(None, loans):
+            if spoilt_by_an_item(error):
+                self._lender.hand_over(loan, None)
+            else:
+                loan.waiter.refuse(error if isinstance(error, Exception) else interrupted(error))
 
     def _tell(self, answers: Sequence[Created]) -> None:
         new = [answer.row for answer in answers if answer.new]

@@ -28,6 +28,16 @@ class Waiter:
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
+    def dismiss(self) -> None:
+        """Answer that there was nothing, unless it has its answer."""
+        if not self.delivery.done():
+            self.delivery.set_result([])
+
+    def refuse(self, error: Exception) -> None:
+        """Raise an error in it, unless it has its answer."""
+        if not self.delivery.done():
+            self.delivery.set_exception(error)
+
 
 class Loan(NamedTuple):
     """Somebody who waits, lent to be given a task that is just being made.
@@ -49,6 +59,7 @@ class _Group:
     signalled: int = 0
     looking: bool = False
     unsure: bool = False
+    empty_at: float = float("-inf")
 
 
 class WaitRoom:
@@ -97,6 +108,18 @@ class WaitRoom:
         """
         group = self._groups.get(types)
         return group is not None and bool(group.settled)
+
+    def note_empty(self, types: Sequence[str], at: float) -> None:
+        """Note that a look begun at `at` found nothing of these types, for all who want no others."""
+        looked_at = set(types)
+        for group in self._groups.values():
+            if looked_at.issuperset(group.types):
+                group.empty_at = max(group.empty_at, at)
+
+    def was_empty_since(self, types: Types, moment: float) -> bool:
+        """Return whether a look that began at `moment` or later found nothing of these types."""
+        group = self._groups.get(types)
+        return group is not None and group.empty_at >= moment
 
     def lend(self, task_type: str) -> Waiter | None:
         """Take out somebody who found nothing, to be given a task that is just being made; None: nobody.

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 import asyncpg
 import structlog
 
 from libs.common.coalesce import BROKEN, interrupted, spoilt_by_an_item
-from libs.common.lane import Lane
+from libs.common.lane import Lane, outcome_unknown
 from libs.common.loops import is_cancelled
 from services.task.flush import Flush, Flushed
+from services.task.jobs import Job, giving_back, refuse_all
 from services.task.limits import TypeLimits
 from services.task.repository_claim import Claimed
-from services.task.repository_end import REPLY_LOST, Answer, Backoff, Ended, Ending
-from services.task.states import End
+from services.task.repository_end import Answer, Backoff, Ended, Ending
 from services.task.waiters import Loan, Waiter, WaitRoom
 
 log = structlog.get_logger(__name__)
@@ -34,17 +34,6 @@ JOIN_TURNS = 4
 
 Under load the batches are twice as large for it; when idle they take some ten microseconds.
 """
-
-
-@dataclass(eq=False, slots=True)
-class _Job:
-    """One call: runs to end and, after that, perhaps tasks to claim at once."""
-
-    endings: Sequence[Ending]
-    waiter: Waiter | None
-    answers: asyncio.Future[list[Answer]] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
 
 
 class WorkDesk:
@@ -60,7 +49,7 @@ class WorkDesk:
         self._on_change = on_change
         self._flush = Flush(lane, limits, backoff)
         self._dismissed = False
-        self._jobs: deque[_Job] = deque()
+        self._jobs: deque[Job] = deque()
         self._room = WaitRoom()
         self._running: asyncio.Task[None] | None = None
 
@@ -81,7 +70,7 @@ class WorkDesk:
         self, endings: Sequence[Ending], want: Waiter | None
     ) -> tuple[list[Answer], list[Claimed]]:
         """End runs and, in the same transaction after them, claim what is there now; never waits for work."""
-        job = _Job(endings, want)
+        job = Job(endings, want)
         self._jobs.append(job)
         self._kick()
         try:
@@ -95,19 +84,26 @@ class WorkDesk:
     async def claim_or_wait(
         self, want: Waiter, seconds: float, stopping: Callable[[], bool]
     ) -> list[Claimed]:
-        """Claim what is there, else wait up to `seconds` for a first task; empty when none came."""
+        """Claim what is there, else wait up to `seconds` for a first task.
+
+        Empty when there was none at some moment of this call: a look says so, never the silence of others,
+        whose notice may be on its way or lost.
+        """
         if stopping():
             return []
+        began = time.monotonic()
         must_look = not self._room.is_settled(want.types)
         # In the room before the first look: a task that is created meanwhile signals it.
         self._room.add(want)
         try:
             if must_look:
-                _, claimed = await self._first_look(want)
+                claimed = await self._look(want)
                 if claimed or want.delivery.done():
                     return claimed
             self._room.settle(want)
             await asyncio.wait({want.delivery}, timeout=seconds)
+            if not want.delivery.done() and not self._room.was_empty_since(want.types, began):
+                return await self._look(want)
             return want.delivery.result() if want.delivery.done() else []
         except asyncio.CancelledError:
             self._take_back(want)
@@ -117,12 +113,12 @@ class WorkDesk:
             if not want.delivery.done():
                 want.delivery.cancel()
 
-    async def _first_look(self, want: Waiter) -> tuple[list[Answer], list[Claimed]]:
-        job = _Job((), want)
+    async def _look(self, want: Waiter) -> list[Claimed]:
+        job = Job((), want)
         self._jobs.append(job)
         self._kick()
-        answers = await job.answers
-        return answers, want.delivery.result() if want.delivery.done() else []
+        await job.answers
+        return want.delivery.result() if want.delivery.done() else []
 
     def signal(self, task_type: str, count: int = 1) -> None:
         """Let as many waiters as there are new tasks of a type look for them."""
@@ -139,12 +135,15 @@ class WorkDesk:
         self._flush.marks.forget(self._room.types())
         self.probe()
 
+    def note_empty(self, types: Sequence[str], at: float) -> None:
+        """Note that a look at `at`, on the monotonic clock, found nothing of these types."""
+        self._room.note_empty(types, at)
+
     def dismiss(self) -> None:
         """End every wait with an empty answer, because the server stops."""
         self._dismissed = True
         for waiter in self._room.all():
-            if not waiter.delivery.done():
-                waiter.delivery.set_result([])
+            waiter.dismiss()
 
     def lend(self, task_type: str) -> Loan | None:
         """Lend somebody who waits for a task of this type, to be given one that is just being made."""
@@ -156,8 +155,8 @@ class WorkDesk:
         waiter = loan.waiter
         if row is not None:
             self._give(waiter, [Claimed(0, row)])
-        elif self._dismissed and not waiter.delivery.done():
-            waiter.delivery.set_result([])
+        elif self._dismissed:
+            waiter.dismiss()
         elif not waiter.delivery.done():
             # What was signalled meanwhile it hasn't heard.
             self._room.add(waiter)
@@ -187,17 +186,17 @@ class WorkDesk:
         finally:
             self._running = None
 
-    async def _serve_all(self, jobs: Sequence[_Job], signalled: Sequence[Waiter]) -> None:
+    async def _serve_all(self, jobs: Sequence[Job], signalled: Sequence[Waiter]) -> None:
         """Serve, and leave no caller of these jobs without an answer, whatever happens."""
         try:
             await self._serve(jobs, signalled)
         except Exception:  # a fault in here must not end the desk for everybody
             log.exception("task.flush_broke", calls=len(jobs))
         finally:
-            _refuse(jobs, RuntimeError(BROKEN))
+            refuse_all(jobs, RuntimeError(BROKEN))
 
-    def _collect(self) -> tuple[list[_Job], list[Waiter]]:
-        jobs: list[_Job] = []
+    def _collect(self) -> tuple[list[Job], list[Waiter]]:
+        jobs: list[Job] = []
         size = 0
         while self._jobs and size < MOST_ENDINGS:
             job = self._jobs.popleft()
@@ -206,9 +205,10 @@ class WorkDesk:
         first = {job.waiter for job in jobs if job.waiter is not None}
         return jobs, [waiter for waiter in self._room.take_signalled() if waiter not in first]
 
-    async def _serve(self, jobs: Sequence[_Job], signalled: Sequence[Waiter]) -> None:
+    async def _serve(self, jobs: Sequence[Job], signalled: Sequence[Waiter]) -> None:
         waiters = [job.waiter for job in jobs if job.waiter is not None] + list(signalled)
         endings = [ending for job in jobs for ending in job.endings]
+        began = time.monotonic()
         try:
             flush = await self._flush.run(endings, waiters)
         except asyncio.CancelledError as error:
@@ -222,35 +222,39 @@ class WorkDesk:
         # First of all: it is committed, so its callers must learn of it.
         if flush.unsettled is None:
             self._deliver(jobs, signalled, flush)
+            self._note_rest(flush, began)
         else:  # never done again: that would claim a second time
             self._give_back(flush.unclaimed)
-            _refuse(jobs, flush.unsettled)
+            refuse_all(jobs, flush.unsettled)
         claimed = [item for items in flush.claimed.values() for item in items]
         try:
             self._on_change(flush.ended, claimed + flush.unclaimed)
         except Exception:  # a word that isn't spread costs others a poll
             log.exception("task.on_change_failed")
 
-    def _deliver(self, jobs: Sequence[_Job], signalled: Sequence[Waiter], flush: Flushed) -> None:
+    def _deliver(self, jobs: Sequence[Job], signalled: Sequence[Waiter], flush: Flushed) -> None:
         position = 0
         for job in jobs:
             count = len(job.endings)
-            if not job.answers.done():
-                job.answers.set_result(flush.answers[position : position + count])
+            job.answer(flush.answers[position : position + count])
             position += count
         asked = {job.waiter for job in jobs if job.waiter is not None}
+        unknown = flush.failure is not None and outcome_unknown(flush.failure)
         for waiter in (*asked, *signalled):
             items = flush.claimed.get(waiter, [])
             if items:
                 self._room.remove(waiter)
                 self._give(waiter, items)
-            elif flush.failure is not None and waiter in asked:
-                if not waiter.delivery.done():
-                    waiter.delivery.set_exception(flush.failure)
-            elif waiter in asked and not self._room.holds(waiter) and not waiter.delivery.done():
-                waiter.delivery.set_result([])
+            elif flush.failure is not None and (unknown or waiter in asked):
+                waiter.refuse(flush.failure)
+            elif waiter in asked and not self._room.holds(waiter):
+                waiter.dismiss()
+
+    def _note_rest(self, flush: Flushed, began: float) -> None:
         for types, exhausted in flush.exhausted.items():
             self._room.note_rest(types, len(flush.claimed), exhausted=exhausted)
+            if exhausted and flush.failure is None:
+                self._room.note_empty(types, began)
 
     def _give(self, waiter: Waiter, items: list[Claimed]) -> None:
         if waiter.delivery.done():
@@ -258,15 +262,22 @@ class WorkDesk:
         else:
             waiter.delivery.set_result(items)
 
-    async def _failed(self, jobs: Sequence[_Job], signalled: Sequence[Waiter], error: Exception) -> None:
-        """Do a spoilt flush again job by job; otherwise tell every caller. Those in the room wait on."""
+    async def _failed(self, jobs: Sequence[Job], signalled: Sequence[Waiter], error: Exception) -> None:
+        """Do a spoilt flush again job by job; otherwise tell every caller.
+
+        Those in the room wait on, unless something may have been claimed for them: they must know, for only
+        who misses an answer beats although it holds nothing, and so gets it given back (domain.md 1.4).
+        """
         if len(jobs) > 1 and spoilt_by_an_item(error):
             for job in jobs:
                 await self._serve([job], [])
             return
         if signalled:
             log.warning("task.claim_failed", waiting=self.waiting, error=repr(error)[:500])
-        _refuse(jobs, error)
+        if outcome_unknown(error):
+            for waiter in signalled:
+                waiter.refuse(error)
+        refuse_all(jobs, error)
 
     def _take_back(self, waiter: Waiter) -> None:
         """Give back what was claimed for a caller who went away before it could be told."""
@@ -281,20 +292,5 @@ class WorkDesk:
         if not items:
             return
         log.info("task.claim_given_back", count=len(items))
-        endings = [
-            Ending(item.row["id"], item.row["version"], End.RELEASED, reason=REPLY_LOST) for item in items
-        ]
-        job = _Job(endings, None)
-        # Nobody waits for the answer; an error is the sweep's to mend.
-        job.answers.add_done_callback(lambda done: done.cancelled() or done.exception())
-        self._jobs.append(job)
+        self._jobs.append(giving_back(items))
         self._kick()
-
-
-def _refuse(jobs: Sequence[_Job], error: Exception) -> None:
-    """Raise the error in every caller that has no answer yet."""
-    for job in jobs:
-        if not job.answers.done():
-            job.answers.set_exception(error)
-            if job.waiter is not None and not job.waiter.delivery.done():
-                job.waiter.delivery.cancel()

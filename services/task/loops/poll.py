@@ -40,7 +40,10 @@ class Poll:
         types = self._desk.waiting_types()
         if not types or self._age() < self._interval_seconds / 2:
             return False
+        began = time.monotonic()
         found = await has_work(connection, types)
+        if not found:
+            self._desk.note_empty(types, began)
         self._looked_at = time.monotonic()
         return found
 

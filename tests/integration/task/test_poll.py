@@ -10,9 +10,12 @@ import pytest
 
 from libs.common.lane import Lane
 from libs.common.settings import DatabaseSettings
+from services.task.bulletin import Bulletin
+from services.task.mount import mount
 from services.task.repository_create import NewTask, create
+from services.task.settings import TaskSettings
 from tests.conftest import Serve
-from tests.integration.task.service import Tasks, new_type, serve_task
+from tests.integration.task.service import Tasks, common_settings, new_type, serve_task
 
 
 async def _create_in_silence(database_url: str, kind: str) -> str:
@@ -43,3 +46,25 @@ async def test_work_that_nobody_signalled_is_found_within_the_poll(
     assert [task.id for task in (await waiting).tasks] == [made]
     assert time.monotonic() - began < 10
     await tasks.close()
+
+
+async def test_nobody_is_told_of_an_empty_queue_because_the_notice_is_lost_or_on_its_way(
+    serve: Serve, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounted = await mount(TaskSettings(poll_seconds=600), common_settings(database_url))
+    bulletin = next(loop for loop in mounted.loops if isinstance(loop, Bulletin))
+    # As on a connection that died unseen.
+    monkeypatch.setattr(bulletin, "_heard", lambda *_: None)
+    deaf = Tasks(await serve("task", mounted))
+    maker = Tasks(await serve_task(serve, database_url))
+    kind = new_type()
+    waiting = asyncio.ensure_future(deaf.claim(kind, wait=30, worker="w1"))
+    await deaf.claim(kind, wait=0.3, worker="w2")
+    for _ in range(3):
+        made = await maker.create(kind)
+        answer = await deaf.claim(kind, wait=0.1, worker="w2")
+        assert [task.id for task in answer.tasks] == [made.id]
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    for tasks in (deaf, maker):
+        await tasks.close()

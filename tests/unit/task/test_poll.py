@@ -17,12 +17,16 @@ CONNECTION = cast(Connection, None)
 class _Desk:
     def __init__(self) -> None:
         self.probes = 0
+        self.empty: list[tuple[list[str], float]] = []
 
     def waiting_types(self) -> list[str]:
         return ["t"]
 
     def probe(self) -> None:
         self.probes += 1
+
+    def note_empty(self, types: list[str], at: float) -> None:
+        self.empty.append((types, at))
 
 
 async def test_the_poll_looks_itself_only_while_no_sweep_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,6 +46,7 @@ async def test_the_poll_looks_itself_only_while_no_sweep_does(monkeypatch: pytes
         assert not await made.ride_along(CONNECTION)
         await made.step()
     assert (asked, desk.probes) == (10, 0)
+    assert desk.empty == [(["t"], 3.0 * number) for number in range(1, 11)]
     now += 3.4  # a sweep that doesn't come
     await made.step()
     assert desk.probes == 1

@@ -229,3 +229,69 @@ async def test_ends_whose_answers_are_lost_are_spread_and_not_done_again(
     assert [type(refusal) for refusal in refused] == [asyncpg.DeadlockDetectedError] * 2
     assert committed.ended == endings
     assert [task.task_id for task in told] == [one.task_id for one in endings]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (_LOST, True),
+        (asyncpg.AdminShutdownError("terminated"), True),
+        (asyncio.CancelledError(), True),
+        (asyncpg.ClientCannotConnectError("nobody listens"), False),
+        (asyncpg.QueryCanceledError("too long"), False),
+    ],
+)
+async def test_who_waits_is_told_when_a_task_may_have_been_claimed_for_it(
+    desk: Callable[..., WorkDesk], error: BaseException, told: bool
+) -> None:
+    made, waiter = desk(error), Waiter("w", ("t",), 1)
+    made._room.add(waiter)
+    made._room.settle(waiter)
+    waiting = asyncio.ensure_future(made.claim_or_wait(waiter, 60, lambda: False))
+    async with asyncio.timeout(5):
+        await asyncio.sleep(0)
+        made.signal("t")
+        await made.drained()
+        assert waiter.delivery.done() == told
+        made.dismiss()
+        [answer] = await asyncio.gather(waiting, return_exceptions=True)
+    assert isinstance(answer, asyncpg.PostgresError) if told else answer == []
+
+
+async def test_an_empty_answer_rests_on_a_look_during_the_call(
+    desk: Callable[..., WorkDesk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = 0
+
+    async def count(*_: object) -> Look:
+        nonlocal looks
+        looks += 1
+        return await _claim_none()
+
+    monkeypatch.setattr(flush, "first_look", count)
+    made = desk()
+    async with asyncio.timeout(5):
+        first = asyncio.ensure_future(made.claim_or_wait(Waiter("w1", ("t",), 1), 60, lambda: False))
+        await asyncio.sleep(0.05)
+        assert looks == 1
+        assert await made.claim_or_wait(Waiter("w2", ("t",), 1), 0.05, lambda: False) == []
+        assert looks == 2  # since the first waiter's look anything may have come
+        late = asyncio.ensure_future(made.claim_or_wait(Waiter("w3", ("t",), 1), 0.1, lambda: False))
+        await asyncio.sleep(0.05)
+        made.note_empty(["s", "t"], asyncio.get_running_loop().time())
+        assert await late == []
+        made.dismiss()
+        assert await first == []
+    assert looks == 2  # the poll has looked for all
+
+
+async def test_an_empty_answer_is_none_when_the_last_look_failed(desk: Callable[..., WorkDesk]) -> None:
+    made = desk()
+    async with asyncio.timeout(5):
+        first = asyncio.ensure_future(made.claim_or_wait(Waiter("w1", ("t",), 1), 60, lambda: False))
+        await asyncio.sleep(0.05)
+        made._flush._lane = cast(Lane, _Lane(asyncpg.ClientCannotConnectError("nobody listens")))
+        with pytest.raises(asyncpg.ClientCannotConnectError):
+            await made.claim_or_wait(Waiter("w2", ("t",), 1), 0.05, lambda: False)
+        made.dismiss()
+        assert await first == []
