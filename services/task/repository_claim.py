@@ -96,27 +96,45 @@ async def claim(
     waited for; each task goes to exactly one caller (domain.md 1.2). Fewer than asked: there were no more.
     """
     if len(types) == 1:
-        return await _claim_type(connection, types[0], workers, marks)
-    shares = await connection.fetch(statements_claim.SHARES, list(types), len(workers))
-    wanted = [(str(share["type"]), int(share["share"])) for share in shares]
-    if wanted:
+        look = await first_look(connection, types[0], workers, marks)
+        return look.claimed + await second_look(connection, types[0], workers, marks, look)
+    starts, shares = await _shares(connection, types, len(workers), marks)
+    if shares:
         # Another server may take some of what was counted: fill up from wherever there is more.
-        wanted += [(task_type, len(workers)) for task_type in types]
+        shares += [(task_type, len(workers)) for task_type in types]
     claimed: list[Claimed] = []
-    for task_type, count in wanted:
+    for task_type, count in shares:
         offset = len(claimed)
         slots = workers[offset : offset + count]
         if slots:
-            taken = await _claim_type(connection, task_type, slots, marks)
+            mark = starts.pop(task_type, None) or marks.begin(task_type)
+            look = await _look(connection, task_type, slots, marks, mark=mark, everywhere=False)
+            taken = look.claimed + await second_look(connection, task_type, slots, marks, look)
             claimed += [Claimed(slot + offset, row) for slot, row in taken]
     return sorted(claimed, key=lambda item: (item.row["claim_order"], item.row["id"]))
 
 
-async def _claim_type(
-    connection: Connection, task_type: str, workers: Sequence[str], marks: Marks
-) -> list[Claimed]:
-    look = await first_look(connection, task_type, workers, marks)
-    return look.claimed + await second_look(connection, task_type, workers, marks, look)
+async def _shares(
+    connection: Connection, types: Sequence[str], count: int, marks: Marks
+) -> tuple[dict[str, datetime], list[tuple[str, int]]]:
+    """Return from where each type was looked at, and how many of each are among the first `count` of all.
+
+    Where nothing was found it is looked below the marks, too, of those types for which that is due.
+    """
+    starts = {task_type: marks.begin(task_type) for task_type in types}
+    while True:
+        began = time.monotonic()
+        rows = await connection.fetch(statements_claim.SHARES, list(types), count, list(starts.values()))
+        for task_type, start in starts.items():
+            marks.looked(task_type, start, began)
+        if rows:
+            return starts, [(str(row["type"]), int(row["share"])) for row in rows]
+        for task_type in types:
+            marks.note_rest(task_type, scarce=True)
+        lower = {task_type: min(start, marks.begin(task_type)) for task_type, start in starts.items()}
+        if lower == starts:
+            return starts, []
+        starts = lower
 
 
 async def first_look(connection: Connection, task_type: str, slots: Sequence[str], marks: Marks) -> Look:

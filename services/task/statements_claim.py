@@ -95,11 +95,12 @@ WITH {claiming(kind="$1", count="$2", mark="$3", workers="$4", everywhere="$5")}
 SELECT {EDGED}, c.* FROM (VALUES (1)) AS always(one) LEFT JOIN claimed c ON true
 """
 
-# $1 types, $2 how many: how many of each type are among the first of all, by the one order.
+# $1 types, $2 how many, $3 of each type the mark below which no fresh row is looked for: how many of each are
+# among the first of all, by the one order.
 SHARES = f"""
 SELECT c.type, count(*) AS share FROM (
-    SELECT w.type FROM unnest($1::text[]) AS w(type) CROSS JOIN LATERAL (
-        (SELECT claim_order, id FROM task.tasks WHERE type = w.type AND {FRESH}
+    SELECT w.type FROM unnest($1::text[], $3::timestamptz[]) AS w(type, mark) CROSS JOIN LATERAL (
+        (SELECT claim_order, id FROM task.tasks WHERE type = w.type AND {FRESH} AND claim_order >= w.mark
          ORDER BY claim_order, id LIMIT $2::int8)
         UNION ALL
         (SELECT claim_order, id FROM task.tasks WHERE type = w.type AND {RETURNED}

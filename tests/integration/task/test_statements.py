@@ -144,7 +144,7 @@ _ARRAYS_OF_NINE = "ARRAY[]::uuid[], '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{
         ),
         ("LEFT_BEHIND", "text[], uuid[], int8[]", "ARRAY['w'], '{}', '{}'"),
         ("END_OLDER", "text, float8, int8", "'plan', 60, 5"),
-        ("SHARES", "text[], int8", "ARRAY['plan'], 5"),
+        ("SHARES", "text[], int8, timestamptz[]", "ARRAY['plan'], 5, ARRAY['-infinity'::timestamptz]"),
     ],
 )
 async def test_no_hot_statement_walks_the_table_or_an_index_it_does_not_name(
