@@ -51,6 +51,10 @@ class Ended(NamedTuple):
     due_at: datetime | None
 
 
+Limits = tuple[str, float, float | None]
+"""A type with its lease and its stall limit, in seconds."""
+
+
 class EndResult(NamedTuple):
     """The answers, in the order asked, and the tasks that changed."""
 
@@ -168,14 +172,15 @@ async def count_late(connection: Connection, runs: Sequence[tuple[UUID, int]]) -
 
 
 async def end_lost(
-    connection: Connection, limits: Sequence[tuple[str, float, float]], default: tuple[float, float] | None,
+    connection: Connection, limits: Sequence[Limits], default: tuple[float, float | None] | None,
     *, unripe: Sequence[str] = (), most: int
 ) -> list[Ended]:  # fmt: skip
     """Take back runs that are silent or stuck for longer than their type's lease or stall limit.
 
     `limits` names types with (lease, stall) in seconds of their own, `default` those of every other type;
-    None leaves those alone, as are the types of `unripe`. Precondition of each row: processing and too old by
-    the database's clock; rows that others write just now are passed over (domain.md 1.6, 1.7).
+    None leaves those alone, as are the types of `unripe`. A stall limit None finds nobody stuck. Precondition
+    of each row: processing and too old by the database's clock; rows that others write just now are passed
+    over (domain.md 1.6, 1.7).
     """
     types, leases, stalls = (list(column) for column in zip(*limits, strict=True)) if limits else ([], [], [])
     lease, stall = default if default is not None else (None, None)

@@ -91,7 +91,8 @@ _LOST_COLUMNS = """t.id, t.version, 'lost' AS ended_as, NULL::int2 AS progress, 
         0::int8 AS n"""
 
 # $1 types with limits of their own, $2 their leases, $3 their stall limits, $4 and $5 those of all other
-# types; all in seconds, NULL: not to be swept now. $6 how many at most, $7 types to leave alone.
+# types; all in seconds, NULL: nobody is lost, or stuck, by that now. $6 how many at most, $7 types to leave
+# alone.
 END_LOST = _end(f"""
     SELECT {_LOST_COLUMNS}, x.reason,
         CASE x.reason WHEN 'STALE' THEN format('worker %s was not heard of for %s s', t.claimed_by,

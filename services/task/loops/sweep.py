@@ -39,6 +39,7 @@ class Sweep:
         self._on_ended = on_ended
         self._patience = patience or Patience(longest_gap_seconds=interval_seconds * 2 + 2)
         self._poll = poll
+        self._interval_seconds = interval_seconds
         self._next_search = float("-inf")
         self._loop = Periodic("task:sweep", interval_seconds, self.step)
 
@@ -79,7 +80,7 @@ class Sweep:
             return []
         ended = await self._end(connection, patience_seconds)
         took = time.monotonic() - began
-        if len(ended) < MOST:
+        if len(ended) < MOST and took / SHARE > self._interval_seconds:
             self._next_search = began + min(LONGEST_PAUSE_SECONDS, took / SHARE)
         return ended
 
@@ -89,16 +90,25 @@ class Sweep:
         # A type whose lease is longer than this server has listened must wait: its limits are left out, and
         # as a named type it doesn't fall under the default either.
         own = [
-            (task_type, lease, limits.stall_seconds(task_type))
+            (task_type, lease, _ripe(limits.stall_seconds(task_type), patience_seconds))
             for task_type in named
             if (lease := limits.lease_seconds(task_type)) <= patience_seconds
         ]
         unripe = [task_type for task_type in named if limits.lease_seconds(task_type) > patience_seconds]
         default = None
         if limits.default_lease_seconds <= patience_seconds:
-            default = (limits.default_lease_seconds, limits.default_stall_seconds)
+            stall = _ripe(limits.default_stall_seconds, patience_seconds)
+            default = (limits.default_lease_seconds, stall)
         if not own and default is None:
             return []
         if limits.any_policy:
             await lock_all_policies(connection)
         return await end_lost(connection, own, default, unripe=unripe, most=MOST)
+
+
+def _ripe(stall_seconds: float, patience_seconds: float) -> float | None:
+    """Return a stall limit that this server has listened for; None for one that it can't judge by yet.
+
+    What made no progress while nobody could hear of any, or since before a clock's jump, is not stuck.
+    """
+    return stall_seconds if stall_seconds <= patience_seconds else None

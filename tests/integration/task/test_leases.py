@@ -152,3 +152,32 @@ async def test_a_run_missing_from_one_beat_only_is_kept(serve: Serve, database_u
         [lease] = await tasks.beat((run, None), worker="w")
         assert lease_name(lease) == "RENEWED"
     await tasks.close()
+
+
+async def test_a_clock_that_jumped_or_a_long_outage_makes_no_run_stuck(
+    serve: Serve, database_url: str, database: Database
+) -> None:
+    kind = new_type()
+    settings = {"lease_seconds": 1.0, "sweep_interval_seconds": 0.1, "stall_seconds_by_type": {kind: 3.0}}
+    began = time.monotonic()
+    tasks = Tasks(await serve_task(serve, database_url, **settings))
+    await tasks.create(kind)
+    run = await tasks.claim_one(kind)
+    async with database.begin() as session:
+        # The database's clock is two hours ahead: all that was written before lies as far behind.
+        await session.execute(
+            text("UPDATE task.tasks SET progress_at = now() - interval '2 hours' WHERE id = :id"),
+            {"id": run.id},
+        )
+    while time.monotonic() - began < 2.5:
+        [lease] = await tasks.beat((run, None))
+        assert lease_name(lease) == "RENEWED"
+        await asyncio.wait({asyncio.ensure_future(tasks.get(run.id))}, timeout=0.1)
+
+    async def stuck() -> bool:
+        await tasks.beat((run, None))
+        return (await tasks.get(run.id)).status_reason == "STALLED"
+
+    # It made no progress while it could be heard, either.
+    await eventually(stuck)
+    await tasks.close()

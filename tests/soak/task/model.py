@@ -208,18 +208,19 @@ class Model:
         self.listened_since, self.listened_last, self._jumped = self.now, None, False
 
     def sweep(self) -> None:
-        """Take back lost and stuck runs of the types for which the sweeper listened a whole lease."""
+        """Take back runs silent for a lease, or stuck for a stall limit, for which the sweeper listened."""
         gap = 0 if self.listened_last is None else self.now - self.listened_last
         if gap > LONGEST_GAP or self._jumped:
             self.listened_since = self.now
         self.listened_last, self._jumped = self.now, False
         for task in self.tasks.values():
-            lease = self.lease(task.type)
-            if task.worker is None or self.now - self.listened_since < lease:
+            lease, stall = self.lease(task.type), self.stall(task.type)
+            listened = self.now - self.listened_since
+            if task.worker is None or listened < lease:
                 continue
             if self.now - task.heard > lease:
                 self.lose(task, "STALE")
-            elif self.now - task.rose > self.stall(task.type):
+            elif self.now - task.rose > stall and listened >= stall:
                 self.lose(task, "STALLED")
 
     def advance(self, seconds: float) -> None:
