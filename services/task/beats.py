@@ -11,7 +11,7 @@ import structlog
 from libs.common.coalesce import Coalescer
 from libs.common.lane import Lane
 from services.task.repository_beat import Beat, Beaten, beat, count_absent, known, left_behind
-from services.task.repository_end import Backoff, Ended, Ending, end_runs, lock_policies
+from services.task.repository_end import Backoff, Ended, Ending, count_late, end_runs, lock_policies
 
 log = structlog.get_logger(__name__)
 
@@ -64,6 +64,8 @@ class BeatDesk:
             )
             if leaving:
                 absent += await left_behind(connection, leaving, beats)
+            if ids:
+                await count_late(connection, _late(beats, renewed, ids))
         if absent:
             await self._give_back(absent)
         rose = [
@@ -87,6 +89,17 @@ class BeatDesk:
         if ended:
             log.info("task.claims_given_back", count=len(ended))
             self._on_ended(ended)
+
+
+def _late(
+    beats: Sequence[Beat], renewed: Sequence[Beaten | None], known_ids: set[UUID]
+) -> list[tuple[UUID, int]]:
+    """Return the runs whose reports of progress came too late; without one a beat is no write of a result."""
+    return [
+        (item.task_id, item.version)
+        for item, answer in zip(beats, renewed, strict=True)
+        if answer is None and item.progress is not None and item.task_id in known_ids
+    ]
 
 
 def _apart(answers: Sequence[BeatAnswer], calls: Sequence[BeatCall]) -> list[list[BeatAnswer]]:

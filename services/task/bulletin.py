@@ -12,6 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -27,6 +28,7 @@ CHANNEL = "frontrow_task"
 GAP_SECONDS = 0.05
 PING_SECONDS = 20.0
 PING_ANSWER_SECONDS = 5.0
+LAST_WORD_SECONDS = 1.0
 # Who waits at one server for what another one does hears of it by a notice, or waits for the poll.
 LONGEST_BACKOFF_SECONDS = 1.0
 # A notice may be 8,000 bytes long: 150 ids take 5,250, 20 types of 64 characters and counts about 1,600.
@@ -36,6 +38,36 @@ MOST_TYPES = 20
 OnWake = Callable[[str | None, int], None]
 OnChanged = Callable[[list[UUID] | None], None]
 OnPolicy = Callable[[], None]
+
+
+@dataclass(slots=True)
+class _Unsaid:
+    """What the other servers haven't been told yet; `too_many`: more changed than a notice can name."""
+
+    wakes: Counter[str] = field(default_factory=Counter)
+    changed: set[UUID] = field(default_factory=set)
+    too_many: bool = False
+    policy: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.wakes or self.changed or self.too_many or self.policy)
+
+    def add(self, more: _Unsaid) -> None:
+        """Take in more."""
+        self.wakes.update(more.wakes)
+        self.changed |= more.changed
+        self.too_many = self.too_many or more.too_many or len(self.changed) > MOST_IDS
+        if self.too_many:
+            self.changed.clear()
+        self.policy = self.policy or more.policy
+
+    def notice(self) -> dict[str, object]:
+        """Return it as the body of a notice."""
+        # More types than fit: one word for all of them.
+        wakes = dict(self.wakes) if len(self.wakes) <= MOST_TYPES else None
+        changed = None if self.too_many else [task_id.hex for task_id in self.changed]
+        policy = {"policy": True} if self.policy else {}
+        return {"wake": wakes, "changed": changed, **policy}
 
 
 class Bulletin:
@@ -53,10 +85,8 @@ class Bulletin:
         self._on_changed = on_changed
         self._on_policy = on_policy
         self._me = uuid4().hex[:12]
-        self._wakes: Counter[str] = Counter()
-        self._changed: set[UUID] = set()
-        self._too_many = False
-        self._policy = False
+        self._unsaid = _Unsaid()
+        self._stopping = False
         self._pending = asyncio.Event()
         self._ping_heard = asyncio.Event()
         self._listening = False
@@ -69,19 +99,16 @@ class Bulletin:
 
     def publish(self, wakes: Mapping[str, int], changed: Iterable[UUID]) -> None:
         """Note what the other servers shall hear with the next notice. Call it after the commit."""
-        self._wakes.update(wakes)
-        if not self._too_many:
-            self._changed.update(changed)
-            if len(self._changed) > MOST_IDS:
-                self._too_many = True
-                self._changed.clear()
-        if self._wakes or self._changed or self._too_many:
-            self._pending.set()
+        self._note(_Unsaid(Counter(wakes), set(changed)))
 
     def publish_policy(self) -> None:
         """Tell the other servers that a policy changed. Call it after the commit."""
-        self._policy = True
-        self._pending.set()
+        self._note(_Unsaid(policy=True))
+
+    def _note(self, more: _Unsaid) -> None:
+        self._unsaid.add(more)
+        if self._unsaid:
+            self._pending.set()
 
     async def start(self) -> None:
         """Connect and listen; keeps trying while the database is away."""
@@ -92,12 +119,15 @@ class Bulletin:
         """Send what is pending, if that is quick, and close the connection."""
         task, self._task = self._task, None
         if task is not None:
+            self._stopping = True
+            self._pending.set()
+            await asyncio.wait({task}, timeout=LAST_WORD_SECONDS)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self) -> None:
         failures = 0
-        while True:
+        while not self._stopping:
             try:
                 connection = await connect(self._settings, "frontrow-task-bulletin")
                 try:
@@ -107,6 +137,7 @@ class Bulletin:
                     self._listening = True
                     failures = 0
                     # What was said while nobody listened is unknown.
+                    self._on_wake(None, 1)
                     self._on_changed(None)
                     self._on_policy()
                     await self._converse(connection)
@@ -119,7 +150,7 @@ class Bulletin:
                 await asyncio.sleep(backoff_seconds(failures, longest=LONGEST_BACKOFF_SECONDS))
 
     async def _converse(self, connection: Connection) -> None:
-        """Send notices as they come up, and a ping to ourselves when it was quiet; returns by raising."""
+        """Send notices as they come up, a ping to ourselves when it was quiet; until `stop` or an error."""
         ping_at = time.monotonic() + PING_SECONDS
         while True:
             with contextlib.suppress(TimeoutError):
@@ -127,7 +158,9 @@ class Bulletin:
             if connection.is_closed():
                 raise asyncpg.ConnectionDoesNotExistError("the listener's connection was closed")
             if self._pending.is_set():
-                await self._notify(connection, self._notice())
+                await self._say(connection)
+                if self._stopping:
+                    return
                 await asyncio.sleep(GAP_SECONDS)
             if time.monotonic() >= ping_at:
                 self._ping_heard.clear()
@@ -135,19 +168,17 @@ class Bulletin:
                 await asyncio.wait_for(self._ping_heard.wait(), PING_ANSWER_SECONDS)
                 ping_at = time.monotonic() + PING_SECONDS
 
-    def _notice(self) -> dict[str, object]:
-        changed = None if self._too_many else [task_id.hex for task_id in self._changed]
-        # More types than fit: one word for all of them.
-        wakes = dict(self._wakes) if len(self._wakes) <= MOST_TYPES else None
-        notice: dict[str, object] = {"wake": wakes, "changed": changed}
-        if self._policy:
-            notice["policy"] = True
-        self._policy = False
-        self._wakes.clear()
-        self._changed.clear()
-        self._too_many = False
+    async def _say(self, connection: Connection) -> None:
+        """Tell what is unsaid; what can't be told stays so, for the next connection."""
+        saying, self._unsaid = self._unsaid, _Unsaid()
         self._pending.clear()
-        return notice
+        if not saying:
+            return
+        try:
+            await self._notify(connection, saying.notice())
+        except BaseException:
+            self._note(saying)
+            raise
 
     async def _notify(self, connection: Connection, notice: Mapping[str, object]) -> None:
         text = json.dumps({"from": self._me, **notice}, separators=(",", ":"))

@@ -55,6 +55,21 @@ def _ends_runs(request: Any) -> bool:
     return request is not None and bool(request.finish)
 
 
+class _Flushes:
+    """Stops when the last flushes have ended: what they have to tell goes out before the bulletin closes."""
+
+    def __init__(self, context: _Context) -> None:
+        self._desks = (context.creations, context.beats, context.work)
+
+    async def start(self) -> None:
+        """Nothing to begin."""
+
+    async def stop(self) -> None:
+        """Let the last flushes end."""
+        for desk in self._desks:
+            await desk.drained()
+
+
 class _Context:
     """The parts of one server and how they hang together."""
 
@@ -116,6 +131,7 @@ class _Context:
         settings, lane = self.settings, self.lanes["upkeep"]
         return (
             self.bulletin,
+            _Flushes(self),
             self.policies,
             self.due,
             self.counters,
@@ -161,9 +177,7 @@ class _Context:
         self.watches.stop()
 
     async def close(self) -> None:
-        """Let the last flushes end, then close every connection."""
-        for desk in (self.work, self.beats, self.creations):
-            await desk.drained()
+        """Close every connection, each when nobody uses it any more."""
         for lane in self.lanes.values():
             await lane.close()
         await self.database.close()

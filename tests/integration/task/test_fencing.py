@@ -171,3 +171,18 @@ async def test_finished_tasks_change_in_no_way(tasks: Tasks) -> None:
         await tasks.retry(runs[0].id)
     assert len((await tasks.claim(kind, 5)).tasks) == 0
     assert [await tasks.get(run.id) for run in runs] == before
+
+
+async def test_progress_that_comes_too_late_is_counted_with_the_run_it_came_from(tasks: Tasks) -> None:
+    kind = new_type()
+    made = await tasks.create(kind)
+    old = await tasks.claim_one(kind)
+    await tasks.finish(released(old))
+    new = await tasks.claim_one(kind)
+    for _ in range(3):
+        answers = await tasks.beat((old, 90), (new, 10))
+        assert [lease_name(answer) for answer in answers] == ["LEASE_LOST", "RENEWED"]
+    await tasks.beat((old, None))  # nothing to write
+    told = await tasks.stub.ExplainTask(pb.ExplainTaskRequest(task_id=made.id), timeout=20)
+    assert [run.late_writes for run in told.runs] == [3, 0]
+    assert (await tasks.get(made.id)).progress == 10
