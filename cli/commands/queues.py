@@ -199,8 +199,14 @@ def _print(found: Sequence[queue_pb2.Queue]) -> None:
 async def _list(connection: Connection, types: Sequence[str]) -> list[queue_pb2.Queue]:
     async with connection.channel("task") as channel:
         stub = task_service_pb2_grpc.TaskServiceStub(channel)
-        request = task_service_pb2.ListQueuesRequest(types=types)
-        return list((await stub.ListQueues(request, timeout=CALL_SECONDS)).queues)
+        request = task_service_pb2.ListQueuesRequest(types=types, page_size=1_000)
+        found: list[queue_pb2.Queue] = []
+        while True:
+            page = await stub.ListQueues(request, timeout=CALL_SECONDS)
+            found += page.queues
+            if not page.next_page_token:
+                return found
+            request.page_token = page.next_page_token
 
 
 async def _set(connection: Connection, request: task_service_pb2.SetQueuePolicyRequest) -> queue_pb2.Queue:

@@ -43,6 +43,8 @@ def why(connection: Connection, task_id: str, as_json: bool) -> None:
         run_rows(told.runs),
         empty="No run so far.",
     )
+    if told.earlier_runs:
+        console.print(f"before these: {several(told.earlier_runs, 'earlier run')}", style="dim")
     for line in advice(told):
         console.print(f"  {line}", markup=False, highlight=False)
 

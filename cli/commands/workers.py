@@ -56,5 +56,11 @@ def worker_rows(worker: queue_pb2.WorkerInfo) -> list[tuple[object, ...]]:
 async def _list(connection: Connection, kind: str) -> list[queue_pb2.WorkerInfo]:
     async with connection.channel("task") as channel:
         stub = task_service_pb2_grpc.TaskServiceStub(channel)
-        request = task_service_pb2.ListWorkersRequest(type=kind)
-        return list((await stub.ListWorkers(request, timeout=CALL_SECONDS)).workers)
+        request = task_service_pb2.ListWorkersRequest(type=kind, page_size=1_000)
+        found: list[queue_pb2.WorkerInfo] = []
+        while True:
+            page = await stub.ListWorkers(request, timeout=CALL_SECONDS)
+            found += page.workers
+            if not page.next_page_token:
+                return found
+            request.page_token = page.next_page_token

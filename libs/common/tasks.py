@@ -8,7 +8,7 @@ from frontrow.task.v1 import task_pb2, task_service_pb2, task_service_pb2_grpc
 
 from libs.common.client import reading, reason_of
 
-# BatchGetTasks takes 500, but the answers for so many with their whole error messages may exceed 4 MiB.
+# BatchGetTasks takes 500, but one answer has room for so many, whatever their texts.
 _BATCH = 100
 _CALL_SECONDS = 10.0
 

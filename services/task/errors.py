@@ -81,6 +81,13 @@ class TaskNotRetryable(DomainError):
         )
 
 
+class QueueBusy(DomainError):
+    """A first policy of a type waits for a transaction that can't see it."""
+
+    kind = Kind.UNAVAILABLE
+    reason = "QUEUE_BUSY"
+
+
 class ServerStopping(DomainError):
     """This server stops; another one, or this one started again, takes the same call."""
 

@@ -28,6 +28,7 @@ class Facts:
 
     task: Row
     runs: Sequence[Row]
+    earlier_runs: int
     now: datetime
     lease_seconds: float
     paused: bool
@@ -85,7 +86,8 @@ def summary(facts: Facts) -> str:
             f"It runs at {task['progress']} % on worker {task['claimed_by']}, attempt {task['attempts']} of "
             f"{task['max_attempts']}, last heard of {_span(silence)} ago; its lease holds {lease}.{asked}"
         )
-    runs = f"{len(facts.runs)} run{'' if len(facts.runs) == 1 else 's'}"
+    count = len(facts.runs) + facts.earlier_runs
+    runs = f"{count} run{'' if count == 1 else 's'}"
     when = f"{task['completed_at']:%Y-%m-%d %H:%M:%S} UTC"
     if status == Status.FAILED:
         why = {"ABANDONED": "its workers were lost each time"}.get(task["status_reason"], "it was given up")

@@ -36,6 +36,11 @@ RETURNED = (
 DELAYED = "status = 'pending' AND due_at IS NOT NULL"
 """Pending and not to be claimed yet: kept out of the claim's indices until `due_at`."""
 
+RUNNING = "status = 'processing'"
+
+NAMED = "live_material_name <> '' OR video_project_name <> ''"
+"""What a search by keywords can find: most tasks have neither name."""
+
 # Updates of hot rows find room on their page; dead rows are taken away early.
 _STORAGE = {
     "fillfactor": "70",
@@ -114,10 +119,20 @@ Index("ix_tasks_fresh", tasks.c.type, tasks.c.claim_order, tasks.c.id, postgresq
 Index("ix_tasks_returned", tasks.c.type, tasks.c.claim_order, tasks.c.id, postgresql_where=text(RETURNED))
 Index("ix_tasks_delayed", tasks.c.due_at, tasks.c.type, postgresql_where=text(DELAYED))
 # Few rows; no index names heartbeat_at or progress, so that beats are HOT updates.
-Index("ix_tasks_running", tasks.c.claimed_by, postgresql_where=text("status = 'processing'"))
+Index("ix_tasks_running", tasks.c.claimed_by, postgresql_where=text(RUNNING))
 Index("ix_tasks_created", tasks.c.created_at, tasks.c.id)
 Index("ix_tasks_subject", tasks.c.subject, tasks.c.created_at, postgresql_where=text("subject <> ''"))
 Index("ix_tasks_completed", tasks.c.completed_at, postgresql_where=text("completed_at IS NOT NULL"))
+
+# For lists: what failed among many that didn't, what a word can find among what has no name. All others cost
+# these indices nothing.
+Index(
+    "ix_tasks_unsuccessful",
+    tasks.c.created_at,
+    tasks.c.id,
+    postgresql_where=text("status IN ('failed', 'cancelled')"),
+)
+Index("ix_tasks_named", tasks.c.created_at, tasks.c.id, postgresql_where=text(NAMED))
 
 task_runs = Table(
     "task_runs",
@@ -160,6 +175,8 @@ queue_policies = Table(
     Column("max_attempts", Integer, nullable=False, server_default=_ZERO),
     # runs of this type now, kept by every claim and every end in their own transactions
     Column("running", Integer, nullable=False, server_default=_ZERO),
+    # false while a first policy waits for the claims under way that can't see it: `running` isn't true yet
+    Column("counted", Boolean, nullable=False, server_default=text("true")),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=text("now()")),
     _text("updated_by"),
     CheckConstraint(

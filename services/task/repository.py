@@ -8,14 +8,34 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, and_, case, func, select, tuple_, update
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    RowMapping,
+    Select,
+    and_,
+    case,
+    func,
+    literal_column,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common import keywords
-from services.task.models import task_runs, tasks
-from services.task.states import CANCELLABLE, FINAL, RETRYABLE, Status
+from services.task.models import DELAYED, FRESH, NAMED, RETURNED, RUNNING, task_runs, tasks
+from services.task.states import CANCELLABLE, RETRYABLE, Status
 
-_LISTED = [column for column in tasks.c if column.name not in {"payload", "ext", "content_sha256"}]
+LISTED = [column for column in tasks.c if column.name not in {"payload", "ext", "content_sha256"}]
+
+# Each status as the predicates of its indices: a parameter in their place would hide those from the planner.
+_OF_STATUS: Mapping[Status, Sequence[str]] = {
+    Status.PENDING: (FRESH, RETURNED, DELAYED),
+    Status.PROCESSING: (RUNNING,),
+    **{status: (f"status = '{status}'",) for status in (Status.COMPLETED, *RETRYABLE)},
+}
 
 
 @dataclass(frozen=True)
@@ -32,15 +52,17 @@ class TaskFilter:
 
     def condition(self) -> ColumnElement[bool]:
         """Return the filter as SQL; keywords look into both names (domain.md 1.14)."""
+        groups = keywords.parse(self.keyword_text)
         parts: list[ColumnElement[bool]] = [
-            keywords.to_sql(
-                keywords.parse(self.keyword_text), [tasks.c.video_project_name, tasks.c.live_material_name]
-            )
+            keywords.to_sql(groups, [tasks.c.video_project_name, tasks.c.live_material_name])
         ]
         if self.types:
             parts.append(tasks.c.type.in_(self.types))
+        if groups:
+            parts.append(literal_column(f"({NAMED})", Boolean))
         if self.statuses:
-            parts.append(tasks.c.status.in_(self.statuses))
+            arms = [arm for status in self.statuses for arm in _OF_STATUS[Status(status)]]
+            parts.append(or_(*(literal_column(f"({arm})", Boolean) for arm in arms)))
         if self.subject:
             parts.append(and_(tasks.c.subject == self.subject, tasks.c.subject != ""))
         if self.created_after is not None:
@@ -59,30 +81,25 @@ async def get(session: AsyncSession, task_id: UUID) -> RowMapping | None:
 
 async def get_many(session: AsyncSession, task_ids: Sequence[UUID]) -> dict[UUID, RowMapping]:
     """Return those of the tasks that exist, without payload."""
-    rows = (await session.execute(select(*_LISTED).where(tasks.c.id.in_(task_ids)))).mappings()
+    rows = (await session.execute(select(*LISTED).where(tasks.c.id.in_(task_ids)))).mappings()
     return {row["id"]: row for row in rows}
 
 
 async def page(
-    session: AsyncSession, wanted: TaskFilter, *, after: tuple[datetime, UUID] | None, limit: int,
-    unfinished_only: bool = False,
-) -> Sequence[RowMapping]:  # fmt: skip
+    session: AsyncSession, wanted: TaskFilter, *, after: tuple[datetime, UUID] | None, limit: int
+) -> Sequence[RowMapping]:
     """Return up to `limit` tasks, newest first, behind `after` (creation time, id); no payload."""
-    query = select(*_LISTED).where(wanted.condition())
-    if unfinished_only:
-        query = query.where(tasks.c.status.not_in([str(status) for status in FINAL]))
+    return (await session.execute(page_query(wanted, after=after, limit=limit))).mappings().all()
+
+
+def page_query(
+    wanted: TaskFilter, *, after: tuple[datetime, UUID] | None, limit: int
+) -> Select[tuple[Any, ...]]:
+    """Return the query of `page`."""
+    query = select(*LISTED).where(wanted.condition())
     if after is not None:
         query = query.where(tuple_(tasks.c.created_at, tasks.c.id) < tuple_(*after))
-    query = query.order_by(tasks.c.created_at.desc(), tasks.c.id.desc()).limit(limit)
-    return (await session.execute(query)).mappings().all()
-
-
-async def look(
-    session: AsyncSession, wanted: TaskFilter, task_ids: Sequence[UUID]
-) -> Sequence[tuple[RowMapping, bool]]:
-    """Return these tasks as they stand, each with whether it matches the filter; no payload."""
-    query = select(*_LISTED, wanted.condition().label("matches")).where(tasks.c.id.in_(task_ids))
-    return [(row, row["matches"]) for row in (await session.execute(query)).mappings()]
+    return query.order_by(tasks.c.created_at.desc(), tasks.c.id.desc()).limit(limit)
 
 
 async def lock(session: AsyncSession, task_id: UUID) -> str | None:
@@ -110,7 +127,7 @@ async def request_cancel(session: AsyncSession, task_id: UUID) -> RowMapping | N
             due_at=case((pending, None), else_=tasks.c.due_at),
             cancel_requested_at=func.coalesce(tasks.c.cancel_requested_at, now),
         )
-        .returning(*_LISTED)
+        .returning(*LISTED)
     )
     return (await session.execute(statement)).mappings().one_or_none()
 
@@ -143,7 +160,7 @@ async def retry(session: AsyncSession, task_id: UUID) -> RowMapping | None:
             queued_at=now,
             claim_order=now - func.make_interval(0, 0, 0, 0, 0, 0, tasks.c.priority * 60.0),
         )
-        .returning(*_LISTED)
+        .returning(*LISTED)
     )
     return (await session.execute(statement)).mappings().one_or_none()
 
@@ -165,7 +182,7 @@ async def update_urls(
             tasks.c.completed_at.is_(None),
         )
         .values(values)
-        .returning(*_LISTED)
+        .returning(*LISTED)
     )
     return (await session.execute(statement)).mappings().one_or_none()
 

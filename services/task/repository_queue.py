@@ -4,20 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import RowMapping, any_, func, insert, literal, select, text, update
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    RowMapping,
+    any_,
+    func,
+    insert,
+    literal,
+    literal_column,
+    select,
+    text,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql import bindparam
 from sqlalchemy.types import Text
 
 from services.task import statements_queue
-from services.task.models import queue_deltas, queue_policies, task_runs, tasks, workers
+from services.task.models import RUNNING, queue_deltas, queue_policies, task_runs, tasks, workers
 
 RATE_MINUTES = 10
 MOST_AHEAD = 1_000
+MOST_RUNS = 500
+MOST_LEASES = 1_000
 LIVE_WORKER_MINUTES = 3
 
 
@@ -51,29 +67,45 @@ async def policies(session: AsyncSession) -> dict[str, Policy]:
     return {row["type"]: _policy(row) for row in rows}
 
 
+async def open_policy(session: AsyncSession, task_type: str) -> bool:
+    """Make sure that a type has a row, a new one without limits; return whether its runs were counted."""
+    await session.execute(text(statements_queue.OPEN_POLICY), {"type": task_type})
+    query = select(queue_policies.c.counted).where(queue_policies.c.type == task_type)
+    return bool((await session.execute(query)).scalar_one())
+
+
+async def writers(session: AsyncSession) -> set[str]:
+    """Return the transactions that write tasks just now: each took its snapshot after the lock seen here."""
+    return set((await session.execute(text(statements_queue.WRITERS))).scalars())
+
+
 async def set_policy(session: AsyncSession, task_type: str, values: Mapping[str, Any], by: str) -> Policy:
     """Store the given fields of a type's policy; return the whole.
 
-    The first policy of a type waits until no claim is under way that couldn't see it, and counts the runs;
-    from then on claims and ends keep the count.
+    Precondition: the row is there, and no claim or end is under way that can't see it. Its runs are counted
+    unless they have been: by a statement that begins under the row's lock, which every other change of the
+    count waits for.
     """
-    known = select(queue_policies.c.type).where(queue_policies.c.type == task_type)
-    if (await session.execute(known)).first() is None:
-        await session.execute(text("SET LOCAL lock_timeout = '5s'"))
-        await session.execute(text(statements_queue.STOP_WRITERS))
-        await session.execute(text(statements_queue.FIRST_POLICY), {"type": task_type})
-    statement = (
-        update(queue_policies)
-        .where(queue_policies.c.type == task_type)
-        .values({**values, "updated_at": func.now(), "updated_by": by})
-        .returning(queue_policies)
-    )
+    here = queue_policies.c.type == task_type
+    lock = select(queue_policies.c.counted).where(here).with_for_update()
+    counted = (await session.execute(lock)).scalar_one()
+    stored = {**values, "updated_at": func.now(), "updated_by": by}
+    if not counted:
+        of_type = (tasks.c.type == task_type, literal_column(f"({RUNNING})", Boolean))
+        running = select(func.count()).select_from(tasks).where(*of_type).scalar_subquery()
+        stored |= {"running": running, "counted": True}
+    statement = update(queue_policies).where(here).values(stored).returning(queue_policies)
     return _policy((await session.execute(statement)).mappings().one())
 
 
-async def queues(session: AsyncSession, types: Sequence[str]) -> Sequence[RowMapping]:
-    """Return queues with counters, policy, flows over ten minutes, oldest pending task and live workers."""
-    values = _types(types) | {"minutes": RATE_MINUTES}
+async def queues(
+    session: AsyncSession, types: Sequence[str], *, after: str, limit: int
+) -> Sequence[RowMapping]:
+    """Return queues with counters, policy, flows over ten minutes, oldest pending task and live workers.
+
+    Up to `limit` of them by type, those behind the type `after`; empty: from the first on.
+    """
+    values = _types(types) | {"minutes": RATE_MINUTES, "after": after, "limit": limit}
     return (await session.execute(_with_types(statements_queue.QUEUES), values)).mappings().all()
 
 
@@ -82,10 +114,15 @@ async def add_deltas(session: AsyncSession, task_type: str, **changes: int) -> N
     await session.execute(insert(queue_deltas).values(type=task_type, **changes))
 
 
-async def runs(session: AsyncSession, task_id: UUID) -> Sequence[RowMapping]:
-    """Return the ended runs of a task, oldest first."""
-    query = select(task_runs).where(task_runs.c.task_id == task_id).order_by(task_runs.c.version)
-    return (await session.execute(query)).mappings().all()
+async def runs(session: AsyncSession, task_id: UUID) -> tuple[Sequence[RowMapping], int]:
+    """Return the latest `MOST_RUNS` ended runs of a task, oldest first, and how many came before them."""
+    of_task = task_runs.c.task_id == task_id
+    latest = select(task_runs).where(of_task).order_by(task_runs.c.version.desc()).limit(MOST_RUNS)
+    rows = (await session.execute(latest)).mappings().all()
+    count = len(rows)
+    if count == MOST_RUNS:
+        count = (await session.execute(select(func.count()).where(of_task))).scalar_one()
+    return rows[::-1], count - len(rows)
 
 
 async def ahead(session: AsyncSession, row: RowMapping) -> int:
@@ -100,27 +137,44 @@ async def ahead(session: AsyncSession, row: RowMapping) -> int:
     return min(int(count), MOST_AHEAD)
 
 
+def _live(task_type: str) -> list[ColumnElement[bool]]:
+    """Return what holds of a worker that was seen lately, hasn't left, and takes this type (empty: any)."""
+    seen_after = func.now() - func.make_interval(0, 0, 0, 0, 0, LIVE_WORKER_MINUTES)
+    parts = [workers.c.last_seen_at > seen_after, workers.c.left_at.is_(None)]
+    return [*parts, literal(task_type) == any_(workers.c.types)] if task_type else parts
+
+
+async def count_live_workers(session: AsyncSession, task_type: str) -> int:
+    """Return how many workers for a type were seen lately and haven't left."""
+    query = select(func.count()).select_from(workers).where(*_live(task_type))
+    return int((await session.execute(query)).scalar_one())
+
+
 async def live_workers(
-    session: AsyncSession, task_type: str, *, minutes: int = LIVE_WORKER_MINUTES
+    session: AsyncSession, task_type: str, *, after: tuple[datetime, str] | None, limit: int
 ) -> Sequence[RowMapping]:
-    """Return the workers seen lately that haven't left, all or those of one type, the latest first."""
-    query = select(workers).where(
-        workers.c.last_seen_at > func.now() - func.make_interval(0, 0, 0, 0, 0, minutes),
-        workers.c.left_at.is_(None),
-    )
-    if task_type:
-        query = query.where(literal(task_type) == any_(workers.c.types))
-    return (
-        (await session.execute(query.order_by(workers.c.last_seen_at.desc()).limit(1_000))).mappings().all()
-    )
+    """Return up to `limit` workers seen lately that haven't left, all or those of one type, the newest first.
+
+    Those behind `after` (time first seen, id), which doesn't change as they are seen again; None: from the
+    first on.
+    """
+    place = (workers.c.first_seen_at, workers.c.worker_id)
+    query = select(workers).where(*_live(task_type))
+    if after is not None:
+        query = query.where(tuple_(*place) < tuple_(*after))
+    query = query.order_by(*(column.desc() for column in place)).limit(limit)
+    return (await session.execute(query)).mappings().all()
 
 
-async def leases(session: AsyncSession, worker_ids: Sequence[str]) -> Sequence[RowMapping]:
-    """Return the live runs of these workers."""
+async def leases(session: AsyncSession, worker_ids: Sequence[str]) -> dict[str, list[RowMapping]]:
+    """Return the live runs of these workers, oldest first, by worker."""
     query = select(
         tasks.c.id, tasks.c.type, tasks.c.version, tasks.c.claimed_by, tasks.c.progress, tasks.c.heartbeat_at
-    ).where(tasks.c.status == "processing", tasks.c.claimed_by.in_(worker_ids))
-    return (await session.execute(query.order_by(tasks.c.started_at))).mappings().all()
+    ).where(literal_column(f"({RUNNING})", Boolean), tasks.c.claimed_by.in_(worker_ids))
+    held: dict[str, list[RowMapping]] = {}
+    for row in (await session.execute(query.order_by(tasks.c.started_at))).mappings():
+        held.setdefault(row["claimed_by"], []).append(row)
+    return held
 
 
 def _policy(row: RowMapping) -> Policy:

@@ -74,12 +74,14 @@ class PeopleServicer(task_service_pb2_grpc.TaskServiceServicer):
     async def BatchGetTasks(
         self, request: pb.BatchGetTasksRequest, context: ServicerContext
     ) -> pb.BatchGetTasksResponse:
-        """Return those of the tasks that exist."""
+        """Return those of the tasks that exist, as many as one answer holds."""
         ids = list(dict.fromkeys(UUID(task_id) for task_id in request.task_ids))
         async with self._database.begin() as session:
             rows = await repository.get_many(session, ids)
-        tasks = [task_message(rows[key], self._limits, with_payload=False) for key in ids if key in rows]
-        return pb.BatchGetTasksResponse(tasks=tasks)
+        found = [key for key in ids if key in rows]
+        tasks = within_budget(task_message(rows[key], self._limits, with_payload=False) for key in found)
+        behind = ids.index(found[len(tasks)]) if len(found) > len(tasks) else len(ids)
+        return pb.BatchGetTasksResponse(tasks=tasks, remaining_task_ids=map(str, ids[behind:]))
 
     async def ListTasks(self, request: pb.ListTasksRequest, context: ServicerContext) -> pb.ListTasksResponse:
         """Return a page of tasks, newest first."""

@@ -42,8 +42,8 @@ SELECT count(*) FROM gone
 
 DROP_MINUTES = "DELETE FROM task.queue_minutes WHERE minute < now() - interval '1 hour'"
 
-# :types (empty: all), :minutes: each queue with its counters (folded and not yet folded), policy, rates,
-# oldest pending task and live workers.
+# :types (empty: all), :after and :limit (a page by type), :minutes: each queue with its counters (folded and
+# not yet folded), policy, rates, oldest pending task and live workers.
 QUEUES = f"""
 SELECT q.*, now() - q.oldest_queued_at AS oldest_age FROM (
 WITH unfolded AS (
@@ -57,9 +57,13 @@ WITH unfolded AS (
         SELECT type, created, ended FROM unfolded) f
     GROUP BY type
 ), names AS (
-    SELECT type FROM task.queue_counts
-    UNION SELECT type FROM task.queue_policies
-    UNION SELECT type FROM unfolded
+    SELECT type FROM (
+        SELECT type FROM task.queue_counts
+        UNION SELECT type FROM task.queue_policies
+        UNION SELECT type FROM unfolded) every
+    WHERE (cardinality(cast(:types AS text[])) = 0 OR type = ANY(cast(:types AS text[])))
+        AND type > cast(:after AS text)
+    ORDER BY type LIMIT cast(:limit AS int8)
 )
 SELECT n.type,
     {", ".join(f"coalesce(c.{name}, 0) + coalesce(u.{name}, 0) AS {name}" for name in LEVELS)},
@@ -79,17 +83,19 @@ LEFT JOIN task.queue_counts c ON c.type = n.type
 LEFT JOIN unfolded u ON u.type = n.type
 LEFT JOIN flows f ON f.type = n.type
 LEFT JOIN task.queue_policies p ON p.type = n.type
-WHERE cardinality(cast(:types AS text[])) = 0 OR n.type = ANY(cast(:types AS text[]))
 ) q ORDER BY q.type
 """
 
-# A first policy of a type: no claim may be under way that didn't see it. Later changes lock its row alone.
-STOP_WRITERS = "LOCK TABLE task.tasks IN SHARE ROW EXCLUSIVE MODE"
+# The row of a type's first policy, which limits nothing until its runs are counted.
+OPEN_POLICY = """
+INSERT INTO task.queue_policies (type, counted) VALUES (:type, false) ON CONFLICT (type) DO NOTHING
+"""
 
-FIRST_POLICY = """
-INSERT INTO task.queue_policies (type, running)
-SELECT :type, count(*) FROM task.tasks WHERE status = 'processing' AND type = :type
-ON CONFLICT (type) DO NOTHING
+# Who writes tasks: a statement takes this lock before its snapshot, so who isn't here sees what is committed.
+WRITERS = """
+SELECT virtualtransaction FROM pg_locks
+WHERE locktype = 'relation' AND relation = 'task.tasks'::regclass AND mode = 'RowExclusiveLock' AND granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
 """
 
 # How many tasks of a type are ahead of one with this order and id, counted up to a bound.
@@ -103,10 +109,11 @@ SELECT count(*) FROM (
 ) a
 """
 
-# $1 worker ids, $2 their types, joined by commas. One that left has left, also when it was seen before that.
+# $1 worker ids, $2 their types, each a JSON array. One that left has left, also when it was seen before that.
 SEEN = """
 INSERT INTO task.workers AS w (worker_id, types)
-SELECT u.id, string_to_array(u.types, ',') FROM unnest($1::text[], $2::text[]) AS u(id, types) ORDER BY u.id
+SELECT u.id, ARRAY(SELECT jsonb_array_elements_text(u.types::jsonb))
+FROM unnest($1::text[], $2::text[]) AS u(id, types) ORDER BY u.id
 ON CONFLICT (worker_id) DO UPDATE SET last_seen_at = now(),
     types = CASE WHEN cardinality(excluded.types) > 0 THEN excluded.types ELSE w.types END
 """

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import RowMapping
 
 from libs.common.db import Database
-from services.task import repository
+from services.task import repository_watch
 from services.task.errors import ServerStopping
 from services.task.repository import TaskFilter
+from services.task.repository_watch import SIGNATURE
 from services.task.states import FINAL
 
 GAP_SECONDS = 0.1
 PAGE = 500
 LOOK_SECONDS = 15.0
-_SIGNATURE = (
-    "version",
-    "progress",
-    "cancel_requested_at",
-    "draft_url",
-    "video_url",
-    "clips_url",
-)
 
 
 class _Watcher:
@@ -107,33 +100,26 @@ class WatchHub:
     ) -> AsyncIterator[RowMapping]:
         changed, everything = watcher.take()
         if everything:
-            present: set[UUID] = set()
-            async for row in self._present(wanted):
-                present.add(row["id"])
-                if _news(row, seen, matches=True, named=bool(wanted.task_ids)):
-                    yield row
-            changed = [task_id for task_id in seen if task_id not in present]
+            changed = list(wanted.task_ids) or await self._different(wanted, seen)
         elif wanted.task_ids:
             changed = [task_id for task_id in changed if task_id in set(wanted.task_ids)]
         for start in range(0, len(changed), PAGE):
             async with self._database.begin() as session:
-                rows = await repository.look(session, wanted, changed[start : start + PAGE])
+                rows = await repository_watch.look(session, wanted, changed[start : start + PAGE])
             for row, matches in rows:
                 if _news(row, seen, matches=matches, named=bool(wanted.task_ids)):
                     yield row
 
-    async def _present(self, wanted: TaskFilter) -> AsyncIterator[RowMapping]:
-        after = None
-        while True:
-            async with self._database.begin() as session:
-                rows = await repository.page(
-                    session, wanted, after=after, limit=PAGE, unfinished_only=not wanted.task_ids
-                )
-            for row in rows:
-                yield row
-            if len(rows) < PAGE:
-                return
-            after = (rows[-1]["created_at"], rows[-1]["id"])
+    async def _different(self, wanted: TaskFilter, seen: Mapping[UUID, tuple[Any, ...]]) -> list[UUID]:
+        """Return the tasks that aren't as they were last sent: new, changed, or no longer among them."""
+        different: list[UUID] = []
+        gone = set(seen)
+        async with self._database.begin() as session:
+            async for task_id, signature in repository_watch.unfinished(session, wanted):
+                gone.discard(task_id)
+                if seen.get(task_id) != signature:
+                    different.append(task_id)
+        return [*different, *gone]
 
 
 def _news(row: RowMapping, seen: dict[UUID, tuple[Any, ...]], *, matches: bool, named: bool) -> bool:
@@ -146,7 +132,7 @@ def _news(row: RowMapping, seen: dict[UUID, tuple[Any, ...]], *, matches: bool, 
     before = seen.get(task_id)
     if before is None and not matches:
         return False
-    now = tuple(row[name] for name in _SIGNATURE)
+    now = tuple(row[name] for name in SIGNATURE)
     if before == now:
         return False
     seen[task_id] = now

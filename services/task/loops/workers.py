@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from libs.common.lane import Lane
@@ -54,9 +55,8 @@ class WorkerRegistry:
             return
         try:
             async with self._lane.transaction() as connection:
-                await connection.execute(
-                    statements_queue.SEEN, list(seen), [",".join(types) for types in seen.values()]
-                )
+                types = [json.dumps(types) for types in seen.values()]
+                await connection.execute(statements_queue.SEEN, list(seen), types)
                 await connection.execute(statements_queue.LEFT, list(left))
                 if self._round % FORGET_ROUNDS == 0:
                     await connection.execute(statements_queue.DROP_WORKERS)

@@ -6,9 +6,12 @@ import asyncio
 from typing import Any, cast
 from uuid import UUID, uuid4
 
+import grpc.aio
+import pytest
 from frontrow.task.v1 import task_service_pb2 as pb
 from sqlalchemy import text
 
+from libs.common.client import error_info
 from libs.common.db import Database
 from libs.common.lane import Connection, connect
 from libs.common.paging import MAX_PAGE_BYTES
@@ -48,9 +51,13 @@ async def test_the_list_of_workers_stays_within_three_mebibytes(tasks: Tasks, da
             ),
             {"kind": kind},
         )
-    response = await tasks.stub.ListWorkers(pb.ListWorkersRequest(type=kind), timeout=20)
+    request = pb.ListWorkersRequest(type=kind, page_size=1_000)
+    response = await tasks.stub.ListWorkers(request, timeout=20)
     assert 300 < len(response.workers) < 900
     assert response.ByteSize() <= MAX_PAGE_BYTES + 10 * len(response.workers)
+    request.page_token = response.next_page_token
+    rest = await tasks.stub.ListWorkers(request, timeout=20)
+    assert len(response.workers) + len(rest.workers) == 900
 
 
 class _Meanwhile:
@@ -82,3 +89,11 @@ async def test_a_task_deleted_while_it_is_asked_for_again_is_created_anew(databa
     ]
     for connection in (one, other):
         await connection.close()
+
+
+@pytest.mark.parametrize("kind", ["zz,asr", "", "Asr", "a" * 65, "a b"])
+async def test_a_worker_takes_only_types_that_a_task_can_have(tasks: Tasks, kind: str) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await tasks.claim([kind], worker="w")
+    info = error_info(refused.value)
+    assert (info.code, info.violations[0].field) == (grpc.StatusCode.INVALID_ARGUMENT, "types[0]")

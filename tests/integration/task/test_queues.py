@@ -178,6 +178,7 @@ async def test_a_policy_sets_lease_stall_limit_and_attempts_of_its_type_on_every
         ({"paused": True}, ["type"], "update_mask"),
         ({"concurrency_limit": -1}, ["concurrency_limit"], "policy.concurrency_limit"),
         ({"lease": lasting(0.5)}, ["lease"], "policy.lease"),
+        ({"stall_limit": lasting(0.000001)}, ["stall_limit"], "policy.stall_limit"),
         ({"max_attempts": 101}, ["max_attempts"], "policy.max_attempts"),
     ],
 )

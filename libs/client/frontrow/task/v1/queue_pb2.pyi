@@ -79,7 +79,7 @@ class QueuePolicy(message.Message):
 
     @builtins.property
     def stall_limit(self) -> duration_pb2.Duration:
-        """Time without progress after which a run counts as stuck, up to 30 days. Absent or 0: the server's setting."""
+        """Time without progress after which a run counts as stuck, 1 second to 30 days. Absent or 0: the server's setting."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class WorkerInfo(message.Message):
 
     @builtins.property
     def leases(self) -> containers.RepeatedCompositeFieldContainer[HeldLease]:
-        """Runs it holds now, oldest first."""
+        """Runs it holds now, oldest first, 1,000 at most."""
 
     def __init__(
         self,
@@ -299,7 +299,7 @@ class TaskRun(message.Message):
     reason: builtins.str
     """The reason as a fixed word, for example `STALE`. May be empty."""
     late_writes: builtins.int
-    """Finishes and updates of addresses that this run sent after its end and that were refused. Beats are not counted."""
+    """What this run sent after its end and was refused: finishes, updates of addresses, beats with progress."""
     @builtins.property
     def start_time(self) -> timestamp_pb2.Timestamp:
         """When it began."""

@@ -228,18 +228,26 @@ class BatchGetTasksResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     TASKS_FIELD_NUMBER: builtins.int
+    REMAINING_TASK_IDS_FIELD_NUMBER: builtins.int
     @builtins.property
     def tasks(self) -> containers.RepeatedCompositeFieldContainer[task_pb2.Task]:
-        """Those that exist, in the order asked for, without payload."""
+        """Those that exist, in the order asked for, without payload, up to 3 MiB of them."""
+
+    @builtins.property
+    def remaining_task_ids(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """The ids behind the last task that had room, known ones or not: ask for them in another call. Empty when all were
+        answered, as always when 100 or fewer were asked for.
+        """
 
     def __init__(
         self,
         *,
         tasks: abc.Iterable[task_pb2.Task] | None = ...,
+        remaining_task_ids: abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["remaining_task_ids", b"remaining_task_ids", "tasks", b"tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -344,7 +352,7 @@ class ClaimTasksRequest(message.Message):
     """Tasks to claim at most, 0–100. 0: none, only `finish`."""
     @builtins.property
     def types(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
-        """Types the worker can run. 1–50 unless `max_tasks` is 0."""
+        """Types the worker can run, written as in CreateTask. 1–50 unless `max_tasks` is 0."""
 
     @builtins.property
     def wait(self) -> duration_pb2.Duration:
@@ -824,10 +832,13 @@ class ExplainTaskResponse(message.Message):
     HINDRANCES_FIELD_NUMBER: builtins.int
     RUNS_FIELD_NUMBER: builtins.int
     AHEAD_FIELD_NUMBER: builtins.int
+    EARLIER_RUNS_FIELD_NUMBER: builtins.int
     summary: builtins.str
     """The answer in one sentence, for people."""
     ahead: builtins.int
     """Claimable tasks of its type ahead of it, counted up to 1,000. 0 unless it is pending."""
+    earlier_runs: builtins.int
+    """How many runs came before those in `runs`."""
     @builtins.property
     def task(self) -> task_pb2.Task:
         """The task, without payload."""
@@ -838,7 +849,7 @@ class ExplainTaskResponse(message.Message):
 
     @builtins.property
     def runs(self) -> containers.RepeatedCompositeFieldContainer[queue_pb2.TaskRun]:
-        """Its runs since it was created, oldest first; one that is still going on comes last."""
+        """Its latest 500 runs, oldest first; one that is still going on comes last."""
 
     def __init__(
         self,
@@ -848,10 +859,11 @@ class ExplainTaskResponse(message.Message):
         hindrances: abc.Iterable[queue_pb2.Hindrance] | None = ...,
         runs: abc.Iterable[queue_pb2.TaskRun] | None = ...,
         ahead: builtins.int = ...,
+        earlier_runs: builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["ahead", b"ahead", "hindrances", b"hindrances", "runs", b"runs", "summary", b"summary", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["ahead", b"ahead", "earlier_runs", b"earlier_runs", "hindrances", b"hindrances", "runs", b"runs", "summary", b"summary", "task", b"task"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -918,6 +930,12 @@ class ListQueuesRequest(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     TYPES_FIELD_NUMBER: builtins.int
+    PAGE_SIZE_FIELD_NUMBER: builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    page_size: builtins.int
+    """Queues a page: 0 means 50, more than 1,000 means 1,000, less than 0 is refused."""
+    page_token: builtins.str
+    """`next_page_token` of the page before; the other fields must be the same. Empty: the first page."""
     @builtins.property
     def types(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Only these types. Empty: all that ever had a task or a policy. At most 50."""
@@ -926,10 +944,12 @@ class ListQueuesRequest(message.Message):
         self,
         *,
         types: abc.Iterable[builtins.str] | None = ...,
+        page_size: builtins.int = ...,
+        page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["types", b"types"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["page_size", b"page_size", "page_token", b"page_token", "types", b"types"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -940,6 +960,9 @@ class ListQueuesResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     QUEUES_FIELD_NUMBER: builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    next_page_token: builtins.str
+    """For the next page. Empty: this was the last."""
     @builtins.property
     def queues(self) -> containers.RepeatedCompositeFieldContainer[queue_pb2.Queue]:
         """By type."""
@@ -948,10 +971,11 @@ class ListQueuesResponse(message.Message):
         self,
         *,
         queues: abc.Iterable[queue_pb2.Queue] | None = ...,
+        next_page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["queues", b"queues"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["next_page_token", b"next_page_token", "queues", b"queues"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -962,16 +986,24 @@ class ListWorkersRequest(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     TYPE_FIELD_NUMBER: builtins.int
+    PAGE_SIZE_FIELD_NUMBER: builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: builtins.int
     type: builtins.str
     """Only workers that take this type. At most 64 characters. Empty: all."""
+    page_size: builtins.int
+    """Workers a page: 0 means 50, more than 1,000 means 1,000, less than 0 is refused."""
+    page_token: builtins.str
+    """`next_page_token` of the page before; the other fields must be the same. Empty: the first page."""
     def __init__(
         self,
         *,
         type: builtins.str = ...,
+        page_size: builtins.int = ...,
+        page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["page_size", b"page_size", "page_token", b"page_token", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -982,17 +1014,21 @@ class ListWorkersResponse(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     WORKERS_FIELD_NUMBER: builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: builtins.int
+    next_page_token: builtins.str
+    """For the next page. Empty: this was the last."""
     @builtins.property
     def workers(self) -> containers.RepeatedCompositeFieldContainer[queue_pb2.WorkerInfo]:
-        """The latest heard of first."""
+        """The newest first, by the time they were first heard of."""
 
     def __init__(
         self,
         *,
         workers: abc.Iterable[queue_pb2.WorkerInfo] | None = ...,
+        next_page_token: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["workers", b"workers"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["next_page_token", b"next_page_token", "workers", b"workers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -152,8 +152,8 @@ class TaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def BatchGetTasks(self, request, context):
-        """Answers up to 500 tasks by id, without payload. Unknown ids are left out. Errors: `RESOURCE_EXHAUSTED` when the
-        answer would exceed 4 MiB, which takes more than 100 tasks with the longest texts.
+        """Answers up to 500 tasks by id, without payload. Unknown ids are left out; those that one answer has no room for are
+        named in `remaining_task_ids`, to be asked for again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -235,7 +235,7 @@ class TaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ExplainTask(self, request, context):
-        """Says why a task isn't running, or what happened to it, run by run. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`.
+        """Says why a task isn't running, or what happened to it, by its latest 500 runs. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -243,22 +243,24 @@ class TaskServiceServicer:
 
     def SetQueuePolicy(self, request, context):
         """Sets how the tasks of a type are handled, on every server. Repeatable. Errors: `INVALID_ARGUMENT`, also for an
-        `update_mask` that is empty or names an unknown field.
+        `update_mask` that is empty or names an unknown field; `UNAVAILABLE`/`QUEUE_BUSY` when a type's first policy waits in
+        vain for a transaction that began before it (then nothing holds yet).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListQueues(self, request, context):
-        """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks.
+        """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks. Errors:
+        `INVALID_ARGUMENT` for a page token of another query.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListWorkers(self, request, context):
-        """Lists the workers that were heard of in the last three minutes, the latest first: at most 1,000, and no more than
-        3 MiB hold.
+        """Lists the workers that were heard of in the last three minutes, the newest first. Errors: `INVALID_ARGUMENT` for a
+        page token of another query.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -46,8 +46,8 @@ class TaskServiceStub:
     GetTask: grpc.UnaryUnaryMultiCallable[task_service_pb2.GetTaskRequest, task_service_pb2.GetTaskResponse]
     """Answers one task with its payload. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
     BatchGetTasks: grpc.UnaryUnaryMultiCallable[task_service_pb2.BatchGetTasksRequest, task_service_pb2.BatchGetTasksResponse]
-    """Answers up to 500 tasks by id, without payload. Unknown ids are left out. Errors: `RESOURCE_EXHAUSTED` when the
-    answer would exceed 4 MiB, which takes more than 100 tasks with the longest texts.
+    """Answers up to 500 tasks by id, without payload. Unknown ids are left out; those that one answer has no room for are
+    named in `remaining_task_ids`, to be asked for again.
     """
     ListTasks: grpc.UnaryUnaryMultiCallable[task_service_pb2.ListTasksRequest, task_service_pb2.ListTasksResponse]
     """Lists tasks, newest first, without payload. Errors: `INVALID_ARGUMENT` for a page token of another query."""
@@ -88,16 +88,19 @@ class TaskServiceStub:
     with the same request after a lost connection. Ends with `UNAVAILABLE` when the server stops.
     """
     ExplainTask: grpc.UnaryUnaryMultiCallable[task_service_pb2.ExplainTaskRequest, task_service_pb2.ExplainTaskResponse]
-    """Says why a task isn't running, or what happened to it, run by run. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
+    """Says why a task isn't running, or what happened to it, by its latest 500 runs. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
     SetQueuePolicy: grpc.UnaryUnaryMultiCallable[task_service_pb2.SetQueuePolicyRequest, task_service_pb2.SetQueuePolicyResponse]
     """Sets how the tasks of a type are handled, on every server. Repeatable. Errors: `INVALID_ARGUMENT`, also for an
-    `update_mask` that is empty or names an unknown field.
+    `update_mask` that is empty or names an unknown field; `UNAVAILABLE`/`QUEUE_BUSY` when a type's first policy waits in
+    vain for a transaction that began before it (then nothing holds yet).
     """
     ListQueues: grpc.UnaryUnaryMultiCallable[task_service_pb2.ListQueuesRequest, task_service_pb2.ListQueuesResponse]
-    """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks."""
+    """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks. Errors:
+    `INVALID_ARGUMENT` for a page token of another query.
+    """
     ListWorkers: grpc.UnaryUnaryMultiCallable[task_service_pb2.ListWorkersRequest, task_service_pb2.ListWorkersResponse]
-    """Lists the workers that were heard of in the last three minutes, the latest first: at most 1,000, and no more than
-    3 MiB hold.
+    """Lists the workers that were heard of in the last three minutes, the newest first. Errors: `INVALID_ARGUMENT` for a
+    page token of another query.
     """
 
 @typing.type_check_only
@@ -118,8 +121,8 @@ class TaskServiceAsyncStub(TaskServiceStub):
     GetTask: aio.UnaryUnaryMultiCallable[task_service_pb2.GetTaskRequest, task_service_pb2.GetTaskResponse]  # type: ignore[assignment]
     """Answers one task with its payload. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
     BatchGetTasks: aio.UnaryUnaryMultiCallable[task_service_pb2.BatchGetTasksRequest, task_service_pb2.BatchGetTasksResponse]  # type: ignore[assignment]
-    """Answers up to 500 tasks by id, without payload. Unknown ids are left out. Errors: `RESOURCE_EXHAUSTED` when the
-    answer would exceed 4 MiB, which takes more than 100 tasks with the longest texts.
+    """Answers up to 500 tasks by id, without payload. Unknown ids are left out; those that one answer has no room for are
+    named in `remaining_task_ids`, to be asked for again.
     """
     ListTasks: aio.UnaryUnaryMultiCallable[task_service_pb2.ListTasksRequest, task_service_pb2.ListTasksResponse]  # type: ignore[assignment]
     """Lists tasks, newest first, without payload. Errors: `INVALID_ARGUMENT` for a page token of another query."""
@@ -160,16 +163,19 @@ class TaskServiceAsyncStub(TaskServiceStub):
     with the same request after a lost connection. Ends with `UNAVAILABLE` when the server stops.
     """
     ExplainTask: aio.UnaryUnaryMultiCallable[task_service_pb2.ExplainTaskRequest, task_service_pb2.ExplainTaskResponse]  # type: ignore[assignment]
-    """Says why a task isn't running, or what happened to it, run by run. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
+    """Says why a task isn't running, or what happened to it, by its latest 500 runs. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
     SetQueuePolicy: aio.UnaryUnaryMultiCallable[task_service_pb2.SetQueuePolicyRequest, task_service_pb2.SetQueuePolicyResponse]  # type: ignore[assignment]
     """Sets how the tasks of a type are handled, on every server. Repeatable. Errors: `INVALID_ARGUMENT`, also for an
-    `update_mask` that is empty or names an unknown field.
+    `update_mask` that is empty or names an unknown field; `UNAVAILABLE`/`QUEUE_BUSY` when a type's first policy waits in
+    vain for a transaction that began before it (then nothing holds yet).
     """
     ListQueues: aio.UnaryUnaryMultiCallable[task_service_pb2.ListQueuesRequest, task_service_pb2.ListQueuesResponse]  # type: ignore[assignment]
-    """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks."""
+    """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks. Errors:
+    `INVALID_ARGUMENT` for a page token of another query.
+    """
     ListWorkers: aio.UnaryUnaryMultiCallable[task_service_pb2.ListWorkersRequest, task_service_pb2.ListWorkersResponse]  # type: ignore[assignment]
-    """Lists the workers that were heard of in the last three minutes, the latest first: at most 1,000, and no more than
-    3 MiB hold.
+    """Lists the workers that were heard of in the last three minutes, the newest first. Errors: `INVALID_ARGUMENT` for a
+    page token of another query.
     """
 
 class TaskServiceServicer(metaclass=abc_1.ABCMeta):
@@ -211,8 +217,8 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
         request: task_service_pb2.BatchGetTasksRequest,
         context: _ServicerContext,
     ) -> typing.Union[task_service_pb2.BatchGetTasksResponse, abc.Awaitable[task_service_pb2.BatchGetTasksResponse]]:
-        """Answers up to 500 tasks by id, without payload. Unknown ids are left out. Errors: `RESOURCE_EXHAUSTED` when the
-        answer would exceed 4 MiB, which takes more than 100 tasks with the longest texts.
+        """Answers up to 500 tasks by id, without payload. Unknown ids are left out; those that one answer has no room for are
+        named in `remaining_task_ids`, to be asked for again.
         """
 
     @abc_1.abstractmethod
@@ -313,7 +319,7 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
         request: task_service_pb2.ExplainTaskRequest,
         context: _ServicerContext,
     ) -> typing.Union[task_service_pb2.ExplainTaskResponse, abc.Awaitable[task_service_pb2.ExplainTaskResponse]]:
-        """Says why a task isn't running, or what happened to it, run by run. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
+        """Says why a task isn't running, or what happened to it, by its latest 500 runs. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
 
     @abc_1.abstractmethod
     def SetQueuePolicy(
@@ -322,7 +328,8 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> typing.Union[task_service_pb2.SetQueuePolicyResponse, abc.Awaitable[task_service_pb2.SetQueuePolicyResponse]]:
         """Sets how the tasks of a type are handled, on every server. Repeatable. Errors: `INVALID_ARGUMENT`, also for an
-        `update_mask` that is empty or names an unknown field.
+        `update_mask` that is empty or names an unknown field; `UNAVAILABLE`/`QUEUE_BUSY` when a type's first policy waits in
+        vain for a transaction that began before it (then nothing holds yet).
         """
 
     @abc_1.abstractmethod
@@ -331,7 +338,9 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
         request: task_service_pb2.ListQueuesRequest,
         context: _ServicerContext,
     ) -> typing.Union[task_service_pb2.ListQueuesResponse, abc.Awaitable[task_service_pb2.ListQueuesResponse]]:
-        """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks."""
+        """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks. Errors:
+        `INVALID_ARGUMENT` for a page token of another query.
+        """
 
     @abc_1.abstractmethod
     def ListWorkers(
@@ -339,8 +348,8 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
         request: task_service_pb2.ListWorkersRequest,
         context: _ServicerContext,
     ) -> typing.Union[task_service_pb2.ListWorkersResponse, abc.Awaitable[task_service_pb2.ListWorkersResponse]]:
-        """Lists the workers that were heard of in the last three minutes, the latest first: at most 1,000, and no more than
-        3 MiB hold.
+        """Lists the workers that were heard of in the last three minutes, the newest first. Errors: `INVALID_ARGUMENT` for a
+        page token of another query.
         """
 
 def add_TaskServiceServicer_to_server(servicer: TaskServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...
