@@ -10,7 +10,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -157,7 +157,9 @@ class Postgres:
 class Fleet:
     """All of it, in a folder of its own. Close it at the end."""
 
-    def __init__(self, *, servers: int, workers: int, slots: int) -> None:
+    def __init__(
+        self, *, servers: int, workers: int, slots: int, environment: Mapping[str, str] | None = None
+    ) -> None:
         # Not below a test's folder: the path of a socket is short, and PostgreSQL may run as another user.
         self.folder = folder = Path(tempfile.mkdtemp(prefix="frontrow-soak-"))
         folder.chmod(0o755)
@@ -165,6 +167,7 @@ class Fleet:
         self.kind = new_type()
         self.postgres = Postgres(folder)
         self._counts = (servers, workers, slots)
+        self._environment = {**_ENVIRONMENT, **(environment or {})}
         self.servers: list[Machine] = []
         self.workers: list[Machine] = []
         self.proxies: list[Proxy] = []
@@ -189,7 +192,7 @@ class Fleet:
         await self.serving(60)
 
     async def _add_server(self, number: int, port: int) -> None:
-        environment = _ENVIRONMENT | {
+        environment = self._environment | {
             "FRONTROW_DATABASE_URL": self.postgres.url,
             "FRONTROW_TASK_LISTEN": f"127.0.0.1:{port}",
         }
