@@ -89,7 +89,9 @@ async def page(
     session: AsyncSession, wanted: TaskFilter, *, after: tuple[datetime, UUID] | None, limit: int
 ) -> Sequence[RowMapping]:
     """Return up to `limit` tasks, newest first, behind `after` (creation time, id); no payload."""
-    return (await session.execute(page_query(wanted, after=after, limit=limit))).mappings().all()
+    found = await session.execute(page_query(wanted, after=after, limit=limit))
+    rows: Sequence[RowMapping] = found.mappings().all()
+    return rows
 
 
 def page_query(

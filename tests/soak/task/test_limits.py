@@ -1,4 +1,4 @@
-"""Concurrency limits in 20,000 calls each, eight at a time, over three server processes."""
+"""Concurrency limits in 10,000 calls each, eight at a time, over three server processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.soak.task.fleet import Fleet
 from tests.soak.task.limits import LimitRaces
 
-CALLS = 20_000
+CALLS = 10_000
 CALLS_A_ROUND = 1_000
 
 
