@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import asyncpg
@@ -11,6 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
+from libs.common.lane import Connection
 from libs.common.settings import DatabaseSettings
 
 # Classes and codes of SQLSTATE after which the same call may succeed: connection (08), rolled back by
@@ -126,6 +127,16 @@ class Database:
     async def close(self) -> None:
         """Close every connection. Call it when no handler runs any more."""
         await self.engine.dispose()
+
+
+async def driver_of(session: AsyncSession) -> Connection:
+    """Return the driver's own connection of a session, for statements that are written for it.
+
+    They belong to the session's transaction once that has run a statement of the session's own: only that
+    begins it.
+    """
+    held = await (await session.connection()).get_raw_connection()
+    return cast("Connection", held.driver_connection)
 
 
 def _chain(exc: BaseException) -> Iterator[BaseException]:

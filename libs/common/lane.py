@@ -1,4 +1,4 @@
-"""One connection kept for one kind of hot statement.
+"""Connections of the driver's own that are kept for hot statements.
 
 A pool would add a round trip a checkout, and the statements of a lane share a plan that must not depend on
 statistics: only index lookups driven by what was given, never a join that walks the table.
@@ -45,6 +45,7 @@ async def connect(settings: DatabaseSettings, name: str, **server_settings: str)
             server_settings={
                 "application_name": name,
                 "statement_timeout": str(settings.statement_timeout_ms),
+                "idle_in_transaction_session_timeout": str(settings.idle_in_transaction_timeout_ms),
                 "timezone": "UTC",
                 **server_settings,
             },
@@ -90,14 +91,17 @@ class Lane:
         self._connection: Connection | None = None
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
+    async def transaction(self, opening: str = "") -> AsyncIterator[Connection]:
         """Give the connection inside a transaction that commits at the end of the block.
+
+        `opening` are statements without parameters that go with its BEGIN in one round trip, locks for
+        example; each sees what was committed before it, as any other.
 
         A connection that breaks, or a statement that takes longer than command_timeout, is told as a
         PostgresConnectionError: the same call may succeed later.
         """
         async with self._lock:
-            connection, transaction = await self._begin()
+            connection = await self._begin(f"BEGIN; {opening}")
             with self._told_apart(connection):
                 try:
                     yield connection
@@ -106,10 +110,10 @@ class Lane:
                     self._drop(connection)
                     raise
                 except BaseException:
-                    await self._roll_back(connection, transaction)
+                    await self._roll_back(connection)
                     raise
                 try:
-                    await transaction.commit()
+                    await connection.execute("COMMIT")
                 except BaseException:
                     self._drop(connection)
                     raise
@@ -146,34 +150,37 @@ class Lane:
             if connection is not None and not connection.is_closed():
                 await connection.close(timeout=2)
 
-    async def _begin(self) -> tuple[Connection, asyncpg.transaction.Transaction]:
+    async def _begin(self, opening: str) -> Connection:
         for fresh in (False, True):
             if self._connection is None or self._connection.is_closed():
                 self._connection = await connect(self._settings, self._name, **self._server_settings)
                 fresh = True  # noqa: PLW2901 - a connection opened just now gets no second try
-            transaction = self._connection.transaction()
+            connection = self._connection
             try:
-                await transaction.start()
+                await connection.execute(opening)
             except _BROKEN as error:
                 # The server was restarted since the last use: nothing was asked yet, so ask again.
-                self._drop(self._connection)
-                if fresh:
+                self._drop(connection)
+                if fresh or isinstance(error, TimeoutError):
                     raise _gone(error) from error
                 continue
             except BaseException:
-                self._drop(self._connection)
+                await self._roll_back(connection)
                 raise
-            return self._connection, transaction
+            return connection
         raise AssertionError("unreachable")
 
-    async def _roll_back(self, connection: Connection, transaction: asyncpg.transaction.Transaction) -> None:
+    async def _roll_back(self, connection: Connection) -> None:
         if connection.is_closed():
             self._drop(connection)
             return
         try:
-            await transaction.rollback()
+            await connection.execute("ROLLBACK")
         except Exception:  # noqa: BLE001 - the error that led here is the one to tell
             self._drop(connection)
+        except BaseException:  # cancelled once more: nobody may go on in a transaction that is still open
+            self._drop(connection)
+            raise
 
     def _drop(self, connection: Connection) -> None:
         if not connection.is_closed():

@@ -20,7 +20,8 @@ from services.review import errors, repository_cleanup
 from services.review.models_audit import audit_log
 
 WINDOW_ROWS = 1000
-DELETE_BATCH = 100
+# A claim waits for the disk with its locks held: few rows make a short wait.
+DELETE_BATCH = 25
 DELETERS = 8
 # Each row that goes is looked for in every table that may refer to it; few at a time keep the locks short.
 REMOVE_ROWS = 10
@@ -159,13 +160,19 @@ class MediaCare:
             result.deleted_bytes += counts.bytes_to_delete
             return window.last
         async with self._database.begin() as session:
+            await repository_cleanup.commit_later(session)
             await repository_cleanup.condemn(session, window, grace)
-        async with self._database.statements() as session:
+        async with self._database.begin() as session:
+            await repository_cleanup.commit_later(session)
             result.marked_count += await repository_cleanup.mark(session, window, grace)
         return window.last
 
     async def _delete_objects(self, result: CleanUpResult, until: float) -> Progress | None:
-        """Delete objects, then their rows; also those that a call that broke off has left behind."""
+        """Delete objects, then their rows; also those that a call that broke off has left behind.
+
+        The claim alone waits till it is on disk: all that led to it is then, too, and no file is deleted for
+        a claim that a crash of the database could take back.
+        """
         while True:
             async with self._database.begin() as session:
                 batch = await repository_cleanup.claim_condemned(session, DELETE_BATCH, CLAIM_LEASE)
@@ -174,6 +181,7 @@ class MediaCare:
             gone = await self._delete_batch(batch)
             for first in range(0, len(gone), REMOVE_ROWS):
                 async with self._database.begin() as session:
+                    await repository_cleanup.commit_later(session)
                     ids = [row.id for row in gone[first : first + REMOVE_ROWS]]
                     await repository_cleanup.remove(session, ids)
             result.deleted_count += len(gone)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from frontrow.review.v1 import draft_pb2, draft_service_pb2, intake_service_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from libs.common.errors import InvalidArgument
 from services.review import edits
-from services.review.drafts import Draft, DraftImage
+from services.review.drafts import Draft, DraftImage, Event
 from services.review.edits import Edit, ImageEdit
 from services.review.models import RUNWAY, STREET, GalleryTables
 from services.review.places import Place, RunwayPlace, RunwayTexts, StreetTexts
@@ -127,10 +126,10 @@ def whole_draft_message(
     return message
 
 
-def event_message(draft: Draft, event: Any) -> draft_pb2.DraftEvent:
+def event_message(draft: Draft, event: Event) -> draft_pb2.DraftEvent:
     """Return one entry of the history."""
     message = draft_pb2.DraftEvent(
-        action=draft_pb2.DraftAction.Value(f"DRAFT_ACTION_{event.action.upper()}"),
+        action=draft_pb2.DraftAction.Value(f"DRAFT_ACTION_{event.action.name}"),
         actor=event.actor,
         reason=event.reason,
         changes=[draft_pb2.FieldChange(field=f, before=b, after=a) for f, b, a in event.changes],

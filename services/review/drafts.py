@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from services.review.errors import (
     DraftDeleted,
@@ -15,7 +16,7 @@ from services.review.errors import (
     KeyIncomplete,
 )
 from services.review.keys import PromotionKey
-from services.review.places import Place
+from services.review.places import Place, vocabulary_locks
 from services.review.promotion import Locks
 from services.review.states import EDITABLE, TRANSITIONS, Action, Status
 
@@ -60,8 +61,7 @@ class Draft:
         return locks_of([self.place])
 
 
-@dataclass(frozen=True)
-class DraftImage:
+class DraftImage(NamedTuple):
     """One image of a draft. `id` is the image's, `media_key` the stored object's."""
 
     id: int
@@ -77,8 +77,7 @@ class DraftImage:
     height: int
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(NamedTuple):
     """One changed field: its path as in an update mask, and its values as text."""
 
     field: str
@@ -86,9 +85,40 @@ class Change:
     after: str
 
 
+@dataclass(frozen=True)
+class Entry:
+    """An entry of the history: what was done, why, and which fields it changed."""
+
+    action: Action
+    reason: str = ""
+    changes: Sequence[Change] = ()
+
+
+class Event(NamedTuple):
+    """What the history keeps of an entry. `revision` is the draft's after it."""
+
+    revision: int
+    action: Action
+    actor: str
+    reason: str
+    changes: Sequence[Change]
+    created_at: datetime
+
+
+def card_of(images: Sequence[DraftImage], cover_media_id: int | None) -> tuple[int, str]:
+    """Return what a card shows of the images: how many aren't hidden, and the key of the cover.
+
+    The cover is the chosen one unless that is hidden, else the first that shows; "" when none does.
+    """
+    visible = [image for image in images if not image.hidden]
+    chosen = next((image for image in visible if image.media_id == cover_media_id), None)
+    cover = chosen or next(iter(visible), None)
+    return len(visible), "" if cover is None else cover.media_key
+
+
 def locks_of(places: Sequence[Place]) -> Locks:
     """Return the locks of all keys that the places make."""
-    names = frozenset(i for place in places for i in place.vocabulary_locks())
+    names = frozenset(i for place in places for i in vocabulary_locks(place))
     return Locks(names, frozenset(place.key.lock_id for place in places if place.key is not None))
 
 

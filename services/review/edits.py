@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from libs.common.errors import FieldViolation, InvalidArgument
-from services.review.drafts import Change, Draft, DraftImage
+from services.review.drafts import Change, Draft, DraftImage, card_of
 from services.review.places import Place, RunwayTexts, StreetTexts, Texts
 
 RUNWAY_PATHS = ("runway.brand", "runway.season", "runway.collection")
@@ -55,7 +55,7 @@ def edited_images(images: Sequence[DraftImage], wanted: Sequence[ImageEdit]) -> 
             f"must hold each of the draft's {len(images)} images once; hide what isn't wanted",
         )
     return [
-        replace(by_id[edit.image_id], position=position, hidden=edit.hidden, caption=edit.caption)
+        by_id[edit.image_id]._replace(position=position, hidden=edit.hidden, caption=edit.caption)
         for position, edit in enumerate(wanted)
     ]
 
@@ -133,18 +133,36 @@ def _listed(images: Sequence[DraftImage]) -> str:
     return " ".join(f"{'-' if image.hidden else ''}{image.id}" for image in images)
 
 
-def changes_of_fields(
-    draft: Draft, edit: Edit, images: Sequence[DraftImage]
-) -> tuple[list[Change], dict[str, object]]:
-    """Return the changes of title and cover, and the columns they set."""
+def edited(
+    draft: Draft, images: Sequence[DraftImage], edit: Edit, target: Place | None
+) -> tuple[Draft, Sequence[DraftImage], list[Change]]:
+    """Return the draft and its images after the edit, and what differs; nothing of it is a revision yet.
+
+    `target` is where the edit's key texts move the draft to, None when it has none.
+
+    Raises:
+        InvalidArgument: the images aren't the draft's, or the cover isn't one of those that show.
+    """
+    arranged = images if edit.images is None else edited_images(images, edit.images)
+    changes, after = _changes_of_fields(draft, edit, arranged)
+    if arranged != images:
+        changes += changes_of_images(images, arranged)
+    if target is not None and target.columns() != draft.place.columns():
+        changes += changes_of_place(draft.place, target)
+        after = replace(after, place=target)
+    count, cover = card_of(arranged, after.cover_media_id)
+    return replace(after, image_count=count, cover_key=cover), arranged, changes
+
+
+def _changes_of_fields(draft: Draft, edit: Edit, images: Sequence[DraftImage]) -> tuple[list[Change], Draft]:
+    """Return the changes of title and cover, and the draft with them."""
     changes: list[Change] = []
-    values: dict[str, object] = {}
     if edit.title is not None and edit.title != draft.title:
         changes.append(Change("title", draft.title, edit.title))
-        values["title"] = edit.title
+        draft = replace(draft, title=edit.title)
     if edit.cover_key is not None:
         chosen = cover_id(images, draft.cover_media_id, edit.cover_key)
         if chosen != draft.cover_media_id:
             changes.append(Change("cover_key", draft.cover_key, edit.cover_key))
-            values["cover_media_id"] = chosen
-    return changes, values
+            draft = replace(draft, cover_media_id=chosen)
+    return changes, draft

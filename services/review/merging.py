@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from libs.common.db import Database
+from libs.common.db import Database, driver_of
 from services.review import promotion, repository_merge
 from services.review.errors import ActorRequired, KeyMerged, KeyNotMerged, MergeCycle, ReviewBusy
 from services.review.keys import PromotionKey, vocabulary_lock_id
@@ -76,7 +76,8 @@ class Merger:
                 plan = await _plan(session, pointers, source, target)
                 if not apply:
                     return await _report(session, pointers, plan)
-                await promotion.lock(session, plan.locks, exclusive_names=True)
+                driver = await driver_of(session)
+                await driver.execute(promotion.locking(plan.locks, exclusive_names=True))
                 settled = await _plan(session, pointers, source, target)
                 if plan.locks.covers(settled.locks):
                     return await _move(session, pointers, settled, actor)
@@ -143,7 +144,7 @@ async def _move(session: AsyncSession, pointers: Pointers, plan: _Plan, actor: s
     report = await _report(session, pointers, plan)
     await repository_merge.point(session, pointers, plan.source.identity, plan.canonical)
     await repository_merge.reroot(session, pointers, plan.members, plan.root)
-    await promotion.recompute_all(session, _distinct(plan.losing, plan.gaining))
+    await promotion.recompute_all(await driver_of(session), _distinct(plan.losing, plan.gaining))
     action = "keys.unmerged" if plan.canonical is None else "keys.merged"
     details = {
         "vocabulary": pointers.noun,

@@ -15,6 +15,7 @@ from frontrow.review.v1 import (
 
 from libs.common.db import Database
 from libs.common.interceptors.admission import all_of
+from libs.common.lanes import Lanes
 from libs.common.objects import open_store
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
@@ -33,6 +34,10 @@ SERVICE_NAMES = tuple(
     f"frontrow.review.v1.{name}"
     for name in ("DraftService", "IntakeService", "CatalogService", "KeyService", "MediaService")
 )
+# The images are stored already.
+_URGENT = all_of(
+    "frontrow.review.v1.IntakeService", "ConfirmMedia", "CreateRunwayDraft", "CreateStreetSnapDraft"
+)
 
 
 async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
@@ -47,27 +52,31 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
     )
     connections = common.database.pool_size + common.database.max_overflow
     # changes wait for locks; some connections are always left for those who only read
-    desk = Desk(database, room=max(1, connections - READERS))
+    lanes = Lanes(common.database, "frontrow-review-lane", count=connections)
+    desk = Desk(database, lanes, room=max(1, connections - READERS))
     care = MediaCare(database, store, limits)
 
     def register(server: grpc.aio.Server) -> None:
         draft_service_pb2_grpc.add_DraftServiceServicer_to_server(
-            DraftServicer(database, renditions, desk), server
+            DraftServicer(database, lanes, renditions, desk), server
         )
         intake_service_pb2_grpc.add_IntakeServiceServicer_to_server(IntakeServicer(database), server)
         catalog_service_pb2_grpc.add_CatalogServiceServicer_to_server(
             CatalogServicer(database, renditions), server
         )
         key_service_pb2_grpc.add_KeyServiceServicer_to_server(KeyServicer(database), server)
-        media_service_pb2_grpc.add_MediaServiceServicer_to_server(MediaServicer(database, care), server)
+        media_service_pb2_grpc.add_MediaServiceServicer_to_server(
+            MediaServicer(database, lanes, care), server
+        )
+
+    async def close() -> None:
+        await lanes.close()
+        await database.close()
 
     return Mounted(
         register=register,
         service_names=SERVICE_NAMES,
         loops=(),
-        close=database.close,
-        # The images are stored already.
-        urgent=all_of(
-            "frontrow.review.v1.IntakeService", "ConfirmMedia", "CreateRunwayDraft", "CreateStreetSnapDraft"
-        ),
+        close=close,
+        urgent=_URGENT,
     )

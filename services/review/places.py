@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from services.review.fold import fold
 from services.review.keys import RunwayKey, StreetKey, vocabulary_lock_id
 
+Name = tuple[int | str | None, int | str | None]
+
 
 @dataclass(frozen=True)
 class RunwayTexts:
@@ -74,13 +76,12 @@ class RunwayPlace:
             "collection_key": fold(self.collection_name),
         }
 
-    def vocabulary_locks(self) -> set[int]:
-        """Return the locks that keep the names from being merged meanwhile."""
-        brands = {vocabulary_lock_id("brands", i) for i in (self.brand_id, self.brand_root) if i is not None}
-        seasons = {
-            vocabulary_lock_id("seasons", c) for c in (self.season_code, self.season_root) if c is not None
+    def names(self) -> dict[str, Name]:
+        """Return the names of the place by table, each with the canonical one that it stands for."""
+        return {
+            "brands": (self.brand_id, self.brand_root),
+            "seasons": (self.season_code, self.season_root),
         }
-        return brands | seasons
 
 
 @dataclass(frozen=True)
@@ -121,10 +122,20 @@ class StreetPlace:
             "month": self.texts.month,
         }
 
-    def vocabulary_locks(self) -> set[int]:
-        """Return the locks that keep the city from being merged meanwhile."""
-        return {vocabulary_lock_id("cities", i) for i in (self.city_id, self.city_root) if i is not None}
+    def names(self) -> dict[str, Name]:
+        """Return the name of the place by table, with the canonical one that it stands for."""
+        return {"cities": (self.city_id, self.city_root)}
 
 
 Texts = RunwayTexts | StreetTexts
 Place = RunwayPlace | StreetPlace
+
+
+def vocabulary_locks(place: Place) -> set[int]:
+    """Return the locks that keep the names of a place from being merged meanwhile."""
+    return {
+        vocabulary_lock_id(table, name)
+        for table, pair in place.names().items()
+        for name in pair
+        if name is not None
+    }

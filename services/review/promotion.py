@@ -1,8 +1,8 @@
 """Promotion: the official row of a key is the ordered union of its approved drafts (domain.md 4.3, 4.4).
 
 Whoever changes the approved drafts of a key, or what they show, first takes the locks of all keys concerned
-(`lock`), re-reads the draft, and then calls `recompute` for each key. Recomputing is idempotent and depends
-on the drafts alone, so the order in which they were approved can't matter.
+(`locking`), makes sure that the draft is as it was seen, and then calls `recompute` for each key. Recomputing
+is idempotent and depends on the drafts alone, so the order in which they were approved can't matter.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, literal_column, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from libs.common.lane import Connection
 from services.review import statements_promotion
 from services.review.keys import PromotionKey, RunwayKey
 from services.review.models import RUNWAY, STREET, GalleryTables
@@ -45,19 +46,15 @@ def tables_of(key: PromotionKey) -> GalleryTables:
     return RUNWAY if isinstance(key, RunwayKey) else STREET
 
 
-async def lock(session: AsyncSession, locks: Locks, *, exclusive_names: bool = False) -> None:
-    """Take the locks until the transaction ends, in one statement that does nothing else.
+def locking(locks: Locks, *, exclusive_names: bool = False) -> str:
+    """Return the statements that take the locks until the transaction ends, and do nothing else.
 
     Names come before keys and each in sorted order, so that two changes never wait for each other. What is
     read next is read by statements of their own: under READ COMMITTED they see what the last holder did.
     """
-    wanted = [(i, not exclusive_names) for i in sorted(locks.names)] + [
-        (i, False) for i in sorted(locks.keys)
-    ]
-    if not wanted:
-        return
-    ids, shared = zip(*wanted, strict=True)
-    await session.execute(statements_promotion.LOCK, {"ids": list(ids), "shared": list(shared)})
+    names = "pg_advisory_xact_lock" if exclusive_names else "pg_advisory_xact_lock_shared"
+    taken = [f"SELECT {names}({i})" for i in sorted(locks.names)]
+    return "; ".join(taken + [f"SELECT pg_advisory_xact_lock({i})" for i in sorted(locks.keys)])
 
 
 def counts(tables: GalleryTables) -> ColumnElement[bool]:
@@ -76,13 +73,13 @@ async def find_official(session: AsyncSession, key: PromotionKey) -> Any:
 
 
 async def recompute_all(
-    session: AsyncSession, keys: Collection[PromotionKey]
+    connection: Connection, keys: Collection[PromotionKey]
 ) -> dict[PromotionKey, Official | None]:
     """Recompute the official rows of the keys, whose locks are held; return what each became."""
-    return {key: await recompute(session, key) for key in sorted(keys, key=lambda k: k.lock_id)}
+    return {key: await recompute(connection, key) for key in sorted(keys, key=lambda k: k.lock_id)}
 
 
-async def recompute(session: AsyncSession, key: PromotionKey) -> Official | None:
+async def recompute(connection: Connection, key: PromotionKey) -> Official | None:
     """Make the official row what the approved drafts say; None when there are neither drafts nor a row.
 
     It shows the ordered union of their images that aren't hidden: by draft id, then position, each object
@@ -91,5 +88,5 @@ async def recompute(session: AsyncSession, key: PromotionKey) -> Official | None
     hidden and keeps its id and its title.
     """
     statement = statements_promotion.recompute(tables_of(key))
-    row = (await session.execute(statement, key.columns())).one()
-    return None if row.id is None else Official(row.id, published=row.published)
+    row = await statement.row(connection, **key.columns())
+    return None if row is None or row["id"] is None else Official(row["id"], published=row["published"])

@@ -23,6 +23,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    text,
     union_all,
     update,
 )
@@ -105,6 +106,14 @@ def _within(window: Window) -> ColumnElement[bool]:
     return and_(media.c.id > window.after, media.c.id <= window.last)
 
 
+async def commit_later(session: AsyncSession) -> None:
+    """Let the transaction's locks go without a wait for the disk; a crash may undo its last half second.
+
+    For what the next pass would do again: marks, rows that are condemned, rows whose objects are gone.
+    """
+    await session.execute(text("SET LOCAL synchronous_commit = off"))
+
+
 async def next_window(session: AsyncSession, after: int, rows: int) -> Window | None:
     """Return the next window of so many rows after `after`, None when there are none."""
     ids = select(media.c.id).where(media.c.id > after).order_by(media.c.id).limit(rows).subquery()
@@ -137,10 +146,7 @@ async def count(session: AsyncSession, window: Window, grace: timedelta) -> Coun
 
 
 async def mark(session: AsyncSession, window: Window, grace: timedelta) -> int:
-    """Mark a window's idle originals; return how many are new. Those that are referred to lose their mark.
-
-    Two statements, each of which may be a transaction of its own.
-    """
+    """Mark a window's idle originals; return how many are new. Those that are referred to lose their mark."""
     again = (_within(window), media.c.marked_at.is_not(None), _referenced(window))
     await session.execute(_change(again, marked_at=None))
     idle = (_within(window), media.c.marked_at.is_(None), _idle_original(grace, window))

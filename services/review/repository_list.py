@@ -9,12 +9,15 @@ from typing import Any
 from sqlalchemy import Select, false, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from libs.common.lane import Connection
 from services.review import repository_vocabulary, statements_list
 from services.review.drafts import Draft
+from services.review.fold import fold, fold_city
 from services.review.models import RUNWAY, STREET, GalleryTables
 from services.review.models_media import media
 from services.review.models_vocabulary import brands, seasons
 from services.review.repository_draft import to_draft
+from services.review.seasons import parse_season
 from services.review.states import Status
 
 _HIGHEST_ID = 2**63 - 1
@@ -35,41 +38,34 @@ class DraftFilter:
 
 
 async def list_drafts(
-    session: AsyncSession, tables: GalleryTables, wanted: DraftFilter, *, before_id: int | None, limit: int
+    connection: Connection, tables: GalleryTables, wanted: DraftFilter, *, before_id: int | None, limit: int
 ) -> list[Draft]:
-    """Return the newest drafts with an id below `before_id` (None: from the newest)."""
-    named = await _named(session, wanted)
-    if None in named.values():
-        return []  # a name that nobody knows
-    plain = {"source": wanted.source, "year": wanted.year, "month": wanted.month}
-    values = {**named, **{name: value for name, value in plain.items() if value}}
+    """Return the newest drafts with an id below `before_id` (None: from the newest), by one statement."""
+    values = _asked(wanted)
     most = next(most for most in statements_list.LIMITS if most >= limit)
-    query = statements_list.page(tables, frozenset(values), most)
-    rows = await session.execute(
-        query,
-        {
-            **values,
-            "statuses": [status.value for status in dict.fromkeys(wanted.statuses or Status)],
-            "deleted": [False, True] if wanted.show_deleted else [False],
-            "after": -(_HIGHEST_ID if before_id is None else before_id),
-            "limit": limit,
-        },
+    rows = await statements_list.page(tables, frozenset(values), most).rows(
+        connection,
+        **values,
+        season_code=named.code if (named := parse_season(wanted.season)) else None,
+        statuses=[status.value for status in dict.fromkeys(wanted.statuses or Status)],
+        deleted=[False, True] if wanted.show_deleted else [False],
+        after=-(_HIGHEST_ID if before_id is None else before_id),
+        limit=limit,
     )
-    return [to_draft(tables, row) for row in rows]
+    return [to_draft(tables, row, image_count=row["image_count"], cover_key=row["cover_key"]) for row in rows]
 
 
-async def _named(session: AsyncSession, wanted: DraftFilter) -> dict[str, object]:
-    """Return the canonical id or code of each name that is asked for, None for one that nobody knows."""
-    found: dict[str, object] = {}
-    if wanted.city:
-        city = await repository_vocabulary.find_city(session, wanted.city)
-        found["city"] = city.root_id if city else None
-    if wanted.brand:
-        brand = await repository_vocabulary.find_brand(session, wanted.brand)
-        found["brand"] = brand.root_id if brand else None
-    if wanted.season:
-        found["season"] = await repository_vocabulary.find_season_code(session, wanted.season)
-    return found
+def _asked(wanted: DraftFilter) -> dict[str, str | int]:
+    """Return the filters that are set, names as they are folded; one that nobody knows has no drafts."""
+    values: dict[str, tuple[str | int, str | int]] = {
+        "source": (wanted.source, wanted.source),
+        "year": (wanted.year, wanted.year),
+        "month": (wanted.month, wanted.month),
+        "city": (wanted.city, fold_city(wanted.city)),
+        "brand": (wanted.brand, fold(wanted.brand)),
+        "season": (wanted.season, fold(wanted.season)),
+    }
+    return {name: asked for name, (given, asked) in values.items() if given}
 
 
 def _select_officials(tables: GalleryTables) -> Select[Any]:

@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
+import asyncpg
 from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from libs.common.lane import Connection
+from libs.common.named import Statement
 from services.review.errors import MediaNotFound
 from services.review.models_media import media_bands, similar_dismissals
 from services.review.similarity import bands, near
 
 MAX_FOUND = 100
 
-_ORIGINAL = text(
-    "SELECT id, dhash FROM review.media WHERE key = :key AND parent_id IS NULL AND state = 'live'"
-)
+_ORIGINAL = text("SELECT id FROM review.media WHERE key = :key AND parent_id IS NULL AND state = 'live'")
 
-# OFFSET 0 keeps each part's look-up a look-up of its own; the hashes are compared inside the index.
-_SIMILAR = text("""
-WITH near AS MATERIALIZED (
+# OFFSET 0 keeps each part's look-up a look-up of its own; the hashes are compared inside the index. The outer
+# join gives a row without a key when nothing is near, and none when the image itself isn't there.
+_SIMILAR = Statement("""
+WITH one AS MATERIALIZED (
+    SELECT id, dhash FROM review.media WHERE key = :key AND parent_id IS NULL AND state = 'live'
+), near AS MATERIALIZED (
     SELECT DISTINCT hit.media_id
-    FROM unnest(CAST(:bands AS smallint[]), CAST(:values AS integer[])) AS part (band, value)
+    FROM one CROSS JOIN generate_series(0, 3) band CROSS JOIN unnest(CAST(:masks AS bigint[])) mask
     CROSS JOIN LATERAL (
         SELECT b.media_id, b.dhash FROM review.media_bands b
-        WHERE b.band = part.band AND b.value = part.value OFFSET 0
+        WHERE b.band = CAST(band AS smallint)
+            AND b.value = CAST((one.dhash >> (48 - 16 * band)) & 65535 # mask AS integer) OFFSET 0
     ) hit
-    WHERE hit.dhash IS NULL OR bit_count(CAST(hit.dhash # :dhash AS bit(64))) <= :distance
+    WHERE hit.dhash IS NULL OR bit_count(CAST(hit.dhash # one.dhash AS bit(64))) <= :distance
 )
 SELECT m.key, m.distance
-FROM near CROSS JOIN LATERAL (
-    SELECT id, key, state, bit_count(CAST(dhash # :dhash AS bit(64))) AS distance
-    FROM review.media WHERE id = near.media_id OFFSET 0
-) m
-WHERE m.id <> :id AND m.state = 'live' AND m.distance <= :distance AND NOT EXISTS (
-    SELECT FROM review.similar_dismissals s
-    WHERE s.media_id = least(m.id, :id) AND s.other_id = greatest(m.id, :id)
-)
+FROM one LEFT JOIN LATERAL (
+    SELECT found.key, found.distance, found.id
+    FROM near CROSS JOIN LATERAL (
+        SELECT id, key, state, bit_count(CAST(dhash # one.dhash AS bit(64))) AS distance
+        FROM review.media WHERE id = near.media_id OFFSET 0
+    ) found
+    WHERE found.id <> one.id AND found.state = 'live' AND found.distance <= :distance AND NOT EXISTS (
+        SELECT FROM review.similar_dismissals s
+        WHERE s.media_id = least(found.id, one.id) AND s.other_id = greatest(found.id, one.id)
+    )
+) m ON true
 ORDER BY m.distance, m.id LIMIT :limit
 """)
 
@@ -54,23 +61,28 @@ async def keep_bands(session: AsyncSession, hashes: Mapping[int, int]) -> None:
         await session.execute(upsert(media_bands).on_conflict_do_nothing(), rows)
 
 
-async def original(session: AsyncSession, key: str) -> Any:
-    """Return (id, dhash) of a live original. Raises MediaNotFound."""
-    row = (await session.execute(_ORIGINAL, {"key": key})).one_or_none()
-    if row is None:
-        raise MediaNotFound(f"no stored original has the key {key!r}", key=key)
-    return row
+async def original(session: AsyncSession, key: str) -> int:
+    """Return the id of a live original. Raises MediaNotFound."""
+    row_id: int | None = await session.scalar(_ORIGINAL, {"key": key})
+    if row_id is None:
+        raise _not_found(key)
+    return row_id
 
 
-async def find_similar(session: AsyncSession, row: Any, max_distance: int) -> Sequence[Any]:
-    """Return (key, distance) of live originals near to (id, dhash), the nearest first."""
-    parts = [(band, value) for band, part in enumerate(bands(row.dhash)) for value in near(part)]
-    asked = {
-        "bands": [band for band, _ in parts],
-        "values": [value for _, value in parts],
-        **{"id": row.id, "dhash": row.dhash, "distance": max_distance, "limit": MAX_FOUND},
-    }
-    return (await session.execute(_SIMILAR, asked)).all()
+def _not_found(key: str) -> MediaNotFound:
+    return MediaNotFound(f"no stored original has the key {key!r}", key=key)
+
+
+async def find_similar(connection: Connection, key: str, max_distance: int) -> list[asyncpg.Record]:
+    """Return (key, distance) of live originals near to a live original, the nearest first.
+
+    Raises:
+        MediaNotFound: no live original has the key.
+    """
+    rows = await _SIMILAR.rows(connection, key=key, masks=near(0), distance=max_distance, limit=MAX_FOUND)
+    if not rows:
+        raise _not_found(key)
+    return [row for row in rows if row["key"] is not None]
 
 
 async def dismiss(session: AsyncSession, one: int, other: int, actor: str) -> None:

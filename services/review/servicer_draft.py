@@ -13,7 +13,9 @@ from libs.common import paging
 from libs.common.db import Database
 from libs.common.errors import FieldViolation, InvalidArgument
 from libs.common.interceptors.context import current_actor
-from services.review import promotion, repository_draft, repository_list
+from libs.common.lanes import Lanes
+from services.review import promotion, repository_change, repository_list
+from services.review.changes import Wanted
 from services.review.convert_draft import (
     draft_message,
     edit_of,
@@ -23,7 +25,7 @@ from services.review.convert_draft import (
     whole_draft_message,
 )
 from services.review.convert_media import info_message, min_width_of
-from services.review.desk import Desk, Outcome, Wanted, not_found
+from services.review.desk import Desk, Outcome, not_found
 from services.review.keys import SourceKey
 from services.review.models import RUNWAY, GalleryTables
 from services.review.renditions import Info, Renditions
@@ -38,8 +40,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
     """Lists and changes drafts on behalf of editors."""
 
-    def __init__(self, database: Database, renditions: Renditions, desk: Desk) -> None:
+    def __init__(self, database: Database, lanes: Lanes, renditions: Renditions, desk: Desk) -> None:
         self._database = database
+        self._lanes = lanes
         self._desk = desk
         self._renditions = renditions
 
@@ -49,9 +52,9 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
         position = paging.decode_token(request.page_token, request, int)
         before = position[0] if position else None
         wanted = _filter_of(tables, request)
-        async with self._database.statements() as session:
+        async with self._lanes.statements() as connection:
             found = await repository_list.list_drafts(
-                session, tables, wanted, before_id=before, limit=limit + 1
+                connection, tables, wanted, before_id=before, limit=limit + 1
             )
         shown = paging.within_budget(draft_message(draft) for draft in found[:limit])
         more = len(found) > len(shown)
@@ -61,18 +64,18 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
     async def GetDraft(self, request: pb.GetDraftRequest, context: Context) -> pb.GetDraftResponse:
         """See the proto."""
         tables, draft_id = tables_of(request.kind), int(request.draft_id)
-        async with self._database.begin() as session:
-            draft = await repository_draft.find(session, tables, draft_id)
-            if draft is None:
+        async with self._lanes.statements() as connection:
+            seen = await repository_change.look(connection, tables, draft_id)
+            if seen is None:
                 raise not_found(tables, draft_id)
-            images = await repository_draft.images_of(session, tables, draft_id)
-            events = await repository_draft.history(session, tables.kind, draft_id)
-            key = draft.counted_key
+            events = await repository_change.history(connection, seen.draft)
+        async with self._database.statements() as session:
+            key = seen.draft.counted_key
             official = None if key is None else await promotion.find_official(session, key)
-        newest_first = (event_message(draft, event) for event in reversed(events))
+        newest_first = (event_message(seen.draft, event) for event in reversed(events))
         shown = paging.within_budget(newest_first, MAX_HISTORY_BYTES)
         return pb.GetDraftResponse(
-            draft=whole_draft_message(draft, images, official.id if official else None),
+            draft=whole_draft_message(seen.draft, seen.images, official.id if official else None),
             history=shown[::-1],
         )
 

@@ -21,8 +21,6 @@ from services.review.errors import ReviewBusy, SourceExists
 from services.review.keys import SourceKey
 from services.review.models import RUNWAY, STREET, GalleryTables
 from services.review.places import Texts
-from services.review.repository_draft import Entry
-from services.review.states import Action
 
 INGEST = "ingest"
 MAX_TRIES = 3
@@ -182,7 +180,7 @@ async def _fill(session: AsyncSession, tables: GalleryTables, draft_id: int, req
         for key in keys
     ]
     await repository_draft.insert_images(session, tables, draft_id, rows)
-    await repository_draft.record(session, tables, draft_id, 1, Entry(Action.CREATED, INGEST))
+    await repository_draft.record_creation(session, tables, draft_id, INGEST)
 
 
 def _refuse_bad_images(images: Sequence[pb.IntakeImage]) -> None:

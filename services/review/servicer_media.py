@@ -12,6 +12,7 @@ from libs.common import deadline, paging
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
 from libs.common.interceptors.context import current_actor
+from libs.common.lanes import Lanes
 from services.review import repository_similar
 from services.review.cleanup import MediaCare, Progress
 from services.review.similarity import MAX_DISTANCE
@@ -24,8 +25,9 @@ Context = grpc.aio.ServicerContext[Any, Any]
 class MediaServicer(media_service_pb2_grpc.MediaServiceServicer):
     """Cleans up, compares, and suggests near-duplicates."""
 
-    def __init__(self, database: Database, care: MediaCare) -> None:
+    def __init__(self, database: Database, lanes: Lanes, care: MediaCare) -> None:
         self._database = database
+        self._lanes = lanes
         self._care = care
 
     async def CleanUpMedia(
@@ -66,13 +68,10 @@ class MediaServicer(media_service_pb2_grpc.MediaServiceServicer):
     async def FindSimilar(self, request: pb.FindSimilarRequest, context: Context) -> pb.FindSimilarResponse:
         """See the proto."""
         distance = request.max_distance or MAX_DISTANCE
-        async with self._database.statements() as session:
-            row = await repository_similar.original(session, request.media_key)
-            if row.dhash is None:
-                return pb.FindSimilarResponse()
-            found = await repository_similar.find_similar(session, row, distance)
+        async with self._lanes.statements() as connection:
+            found = await repository_similar.find_similar(connection, request.media_key, distance)
         return pb.FindSimilarResponse(
-            similar=[pb.SimilarMedia(key=near.key, distance=near.distance) for near in found]
+            similar=[pb.SimilarMedia(key=near["key"], distance=near["distance"]) for near in found]
         )
 
     async def DismissSimilar(
@@ -84,7 +83,7 @@ class MediaServicer(media_service_pb2_grpc.MediaServiceServicer):
         async with self._database.begin() as session:
             one = await repository_similar.original(session, request.media_key)
             other = await repository_similar.original(session, request.other_key)
-            await repository_similar.dismiss(session, one.id, other.id, current_actor())
+            await repository_similar.dismiss(session, one, other, current_actor())
         return pb.DismissSimilarResponse()
 
 

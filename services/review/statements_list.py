@@ -11,27 +11,38 @@ from __future__ import annotations
 
 from functools import cache
 
-from sqlalchemy import TextClause, text
-
+from libs.common.named import Statement
 from services.review.models import RUNWAY, GalleryTables
 from services.review.statements_draft import select_drafts
 
 # A limit that isn't known when the plan is made is guessed at a tenth of the table: it stands in the text.
 LIMITS = (51, 201, 1001)
 
+# What a spelling names: the canonical name's own id or code, and those of all names that stand for it.
+_CALLED = {
+    "brand": """SELECT id FROM review.brands WHERE root_id = (
+        SELECT n.root_id FROM review.brand_aliases a JOIN review.brands n ON n.id = a.brand_id
+        WHERE a.folded = :brand)""",
+    "season": """SELECT code FROM review.seasons WHERE root_code = (
+        SELECT root_code FROM review.seasons WHERE code = coalesce(
+            (SELECT season_code FROM review.season_aliases WHERE folded = :season), :season_code))""",
+    "city": """SELECT id FROM review.cities WHERE root_id = (
+        SELECT n.root_id FROM review.city_aliases a JOIN review.cities n ON n.id = a.city_id
+        WHERE a.folded = :city)""",
+}
 _CONDITIONS = {
-    "brand": "d.brand_id = ANY (ARRAY(SELECT id FROM review.brands WHERE root_id = :brand))",
-    "season": "d.season_code = ANY (ARRAY(SELECT code FROM review.seasons WHERE root_code = :season))",
-    "city": "d.city_id = ANY (ARRAY(SELECT id FROM review.cities WHERE root_id = :city))",
+    "brand": f"d.brand_id = ANY (ARRAY({_CALLED['brand']}))",
+    "season": f"d.season_code = ANY (ARRAY({_CALLED['season']}))",
+    "city": f"d.city_id = ANY (ARRAY({_CALLED['city']}))",
     "year": "d.year = :year",
     "month": "d.month = :month",
     "source": "d.source = :source",
 }
 # filter that leads -> (where its values come from, the columns of its index that they are)
 _HEADS = {
-    "brand": ("SELECT id FROM review.brands WHERE root_id = :brand", ("brand_id",)),
-    "season": ("SELECT code FROM review.seasons WHERE root_code = :season", ("season_code",)),
-    "city": ("SELECT id FROM review.cities WHERE root_id = :city", ("city_id",)),
+    "brand": (_CALLED["brand"], ("brand_id",)),
+    "season": (_CALLED["season"], ("season_code",)),
+    "city": (_CALLED["city"], ("city_id",)),
     "year and month": ("SELECT CAST(:year AS smallint), CAST(:month AS smallint)", ("year", "month")),
     "year": ("SELECT CAST(:year AS smallint), m FROM generate_series(0, 12) m", ("year", "month")),
     "month": ("SELECT CAST(:month AS smallint)", ("month",)),
@@ -59,12 +70,13 @@ _ROWS = "page CROSS JOIN LATERAL (SELECT * FROM {drafts} WHERE id = page.id OFFS
 
 
 @cache
-def page(tables: GalleryTables, filters: frozenset[str], limit: int) -> TextClause:
+def page(tables: GalleryTables, filters: frozenset[str], limit: int) -> Statement:
     """Return the query of a page of drafts, the newest first, with what `select_drafts` gives.
 
     `filters` names the filters that are set, `limit` is one of `LIMITS`. Parameters: one for each filter (the
-    canonical id or code of a name), `statuses`, `deleted` (which values), `after` (minus the id that the page
-    continues below) and `limit`.
+    folded spelling of a name; for a season `season_code`, too, what it means if it isn't in the table of
+    spellings), `statuses`, `deleted` (which values), `after` (minus the id that the page continues below) and
+    `limit`.
     """
     lead, covered = _lead(tables, filters)
     heads, columns = _HEADS[lead]
@@ -80,7 +92,8 @@ def page(tables: GalleryTables, filters: frozenset[str], limit: int) -> TextClau
         limit=limit,
     )
     source = _ROWS.format(drafts=tables.drafts)
-    return text(f"WITH page AS MATERIALIZED ({ids})" + select_drafts(tables, "ORDER BY -d.id", source=source))
+    rows = select_drafts(tables, "ORDER BY -d.id", source=source)
+    return Statement(f"WITH page AS MATERIALIZED ({ids}){rows}")
 
 
 def _lead(tables: GalleryTables, filters: frozenset[str]) -> tuple[str, set[str]]:

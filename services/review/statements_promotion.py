@@ -9,15 +9,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from sqlalchemy import TextClause, text
-
+from libs.common.named import Statement
 from services.review.models import RUNWAY, GalleryTables
-
-# Rows of an unnest are evaluated one after the other: the locks are taken in the order of the arrays.
-LOCK = text("""
-SELECT CASE WHEN shared THEN pg_advisory_xact_lock_shared(id)::text ELSE pg_advisory_xact_lock(id)::text END
-FROM unnest(CAST(:ids AS bigint[]), CAST(:shared AS boolean[])) AS listed (id, shared)
-""")
 
 # The names of a key stand for those merged into them. Arrays and no joins: whatever the statistics say, the
 # siblings are looked up in their index.
@@ -99,7 +92,7 @@ FROM (SELECT) one LEFT JOIN known k ON true LEFT JOIN made m ON true LEFT JOIN f
 
 
 @cache
-def recompute(tables: GalleryTables) -> TextClause:
+def recompute(tables: GalleryTables) -> Statement:
     """Return the statement that makes a key's official row what its approved drafts say.
 
     Its parameters are the key's columns. It returns one row: `id` is NULL where there are neither drafts nor
@@ -107,7 +100,7 @@ def recompute(tables: GalleryTables) -> TextClause:
     """
     key = ("brand_id", "season_code", "collection_key") if tables is RUNWAY else ("city_id", "year", "month")
     runway = tables is RUNWAY
-    return text(
+    return Statement(
         _RECOMPUTE.format(
             drafts=tables.drafts,
             draft_images=tables.draft_images,

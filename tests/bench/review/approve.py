@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import shutil
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from frontrow.review.v1 import draft_pb2, draft_service_pb2_grpc
@@ -63,13 +65,11 @@ async def hot(bed: Bed) -> list[Figure]:
 
 async def many(bed: Bed) -> list[Figure]:
     """Let 16 callers approve, each at keys of its own."""
-    turns = bed.amount(40, 20)
-    url, waiting = await _fill(bed, keys=(WARM_TURNS + 2 * turns) * EDITORS, waiting=1)
-    drafts = [ids[0] for ids in waiting]
-    warm, measured = drafts[: WARM_TURNS * EDITORS], drafts[WARM_TURNS * EDITORS : -turns * EDITORS]
-    theirs = await _pgbench(
-        bed, scripts.distinct_keys(), first_key=len(waiting) - turns * EDITORS, turns=turns, waiting=1
-    )
+    turns = WARM_TURNS + bed.amount(40, 20)
+    url, waiting = await _fill(bed, keys=2 * turns * EDITORS, waiting=1)
+    drafts = [ids[0] for ids in waiting[: turns * EDITORS]]
+    warm, measured = drafts[: WARM_TURNS * EDITORS], drafts[WARM_TURNS * EDITORS :]
+    theirs = await _pgbench(bed, scripts.distinct_keys(), first_key=len(drafts), turns=turns, waiting=1)
     async with bed.server(url, context="review") as server:
         ours = await bed.client(
             MODULE, server, warm=[warm[i::WARM_TURNS] for i in range(WARM_TURNS)],
@@ -98,10 +98,15 @@ async def _fill(bed: Bed, *, keys: int, waiting: int) -> tuple[str, list[list[in
 
 
 async def _pgbench(bed: Bed, script: str, *, first_key: int, turns: int, waiting: int) -> dict[str, Any]:
-    """Run a script with all editors as its clients; return the rate, and the spans that the script notes."""
+    """Run a script with all editors as its clients; return the rate, and the spans that the script notes.
+
+    Both leave out the first turns, in which plans are made and caches fill, as they are left out of ours.
+    """
     connection = await bed.cluster.connect(DATABASE)
-    path = bed.folder / "approve.sql"
+    path, logs = bed.folder / "approve.sql", bed.folder / "pgbench"
     path.write_text(script)
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir()
     quiet = await asyncio.to_thread(bed.wait_quiet)
     variables = {
         "turn": -1, "turns": turns, "start": int(time.time()) + 3, "gap_ms": GAP_MS, "first_key": first_key,
@@ -110,14 +115,25 @@ async def _pgbench(bed: Bed, script: str, *, first_key: int, turns: int, waiting
     }  # fmt: skip
     given = [part for name, value in variables.items() for part in ("-D", f"{name}={value}")]
     with bed.meter() as measured:
-        said = await bed.cluster.pgbench(
+        await bed.cluster.pgbench(
             DATABASE, "-n", "-M", "prepared", "-c", str(EDITORS), "-j", "2", "-t", str(turns),
-            *given, "-f", str(path),
+            *given, "-f", str(path), "-l", f"--log-prefix={logs / 'turns'}",
         )  # fmt: skip
     spans = await connection.fetch("SELECT seconds FROM spans WHERE turn >= $1", WARM_TURNS)
     await connection.close()
-    facts = {"rate": float(re.findall(r"tps = ([\d.]+)", said)[0]), "busy_before": quiet, **measured.facts()}
+    facts = {"rate": _rate(logs), "busy_before": quiet, **measured.facts()}
     return {**facts, **(child.spread([row["seconds"] for row in spans]) if spans else {})}
+
+
+def _rate(logs: Path) -> float:
+    """Return the turns a second from where every client was warm to where the first had none left."""
+    ends: dict[str, list[float]] = defaultdict(list)
+    for line in "".join(path.read_text() for path in logs.iterdir()).splitlines():
+        client, _turn, _took, _script, second, micros = line.split()[:6]
+        ends[client].append(int(second) + int(micros) / 1e6)
+    began = max(sorted(turns)[WARM_TURNS - 1] for turns in ends.values())
+    ended = min(max(turns) for turns in ends.values())
+    return round(sum(began < end <= ended for turns in ends.values() for end in turns) / (ended - began), 1)
 
 
 async def _client(arguments: child.Arguments) -> dict[str, Any]:

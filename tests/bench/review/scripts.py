@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
+from libs.common.named import Statement
 from services.review import statements_draft, statements_promotion
 from services.review.models import STREET
 from tests.bench.review.galleries import FIRST_YEAR
 
 # The parameters that are the same in every approval; the others are variables of the script.
 _ALWAYS = {
-    "new_status": "'approved'",
-    "status": "'pending'",
-    "deleted": "false",
-    "is_deleted": "false",
-    "decides": "true",
-    "decided": "true",
-    "decided_by": "'Anna'",
-    "actor": "'Anna'",
-    "action": "'approved'",
-    "reject_reason": "''",
-    "reason": "''",
-    "revision": "1",
-    "ids": "ARRAY[-1, :key]",  # any number is as good a lock as another: the city's, then the key's
-    "shared": "ARRAY[true, false]",
+    **{"status": "'approved'", "decides": "true", "deletes": "false", "is_deleted": "false"},
+    **{"revision": "1", "new_revision": "2", "decided_by": "'Anna'", "actor": "'Anna'"},
+    **{"reject_reason": "''", "decided_at": "NULL", "deleted_at": "NULL", "cover_media_id": "NULL"},
+    **{"actions": "ARRAY['approved']", "reasons": "ARRAY['']", "changes": "ARRAY['[]']"},
+    **{"image_ids": "'{}'", "positions": "'{}'", "hidden": "'{}'", "captions": "'{}'"},
+    **{"title": "'The best street style of the week, part ' || :draft_id", "city": "'Copenhagen'"},
+    **{"cities": "ARRAY[:city_id]", "roots_of_cities": "ARRAY[:city_id]"},
 }
+# Any number is as good a lock as another: the city's, then the key's.
+_LOCKS = "SELECT pg_advisory_xact_lock_shared(-1);\nSELECT pg_advisory_xact_lock(:key);\n"
 
 SPANS = "CREATE UNLOGGED TABLE spans (turn int, seconds float8)"
 
@@ -43,20 +38,14 @@ SELECT CAST(:turn AS int), extract(epoch FROM clock_timestamp() - CAST(:began AS
 """
 
 
-def _filled(statement: object, values: Mapping[str, str]) -> str:
-    return re.sub(r"(?<!:):(\w+)", lambda found: values.get(found[1], found[0]), str(statement)) + ";\n"
+def _filled(statement: Statement) -> str:
+    return re.sub(r"(?<!:):(\w+)", lambda found: _ALWAYS.get(found[1], found[0]), statement.text) + ";\n"
 
 
 def _approval() -> str:
-    read = (statements_draft.by_id(STREET), statements_draft.images(STREET))
-    changed = (
-        statements_promotion.LOCK,
-        statements_draft.by_id_locked(STREET),
-        statements_draft.act(STREET),
-        statements_promotion.recompute(STREET),
-    )
-    texts = [_filled(statement, _ALWAYS) for statement in (*read, *changed)]
-    return "".join([*texts[: len(read)], "BEGIN;\n", *texts[len(read) :], "COMMIT;\n"])
+    look = _filled(statements_draft.look(STREET, locked=False))
+    changed = _filled(statements_draft.write(STREET)) + _filled(statements_promotion.recompute(STREET))
+    return f"{look}BEGIN;\n{_LOCKS}{changed}COMMIT;\n"
 
 
 def _variables(key: str, draft: str) -> str:

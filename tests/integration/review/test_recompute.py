@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from libs.common.db import Database
+from libs.common.db import Database, driver_of
 from services.review import promotion
 from services.review.keys import PromotionKey, RunwayKey, StreetKey
 from services.review.models import RUNWAY, GalleryTables
@@ -89,9 +89,9 @@ class Desk:
         for row_id in self._drafts[len(all_drafts) :]:
             await self._session.execute(text(f"DELETE FROM {self._tables.drafts} WHERE id = {row_id}"))
         del self._drafts[len(all_drafts) :]
-        first = await promotion.recompute(self._session, self._key)
+        first = await promotion.recompute(await driver_of(self._session), self._key)
         before = await self._versions()
-        again = await promotion.recompute(self._session, self._key)
+        again = await promotion.recompute(await driver_of(self._session), self._key)
         assert await self._versions() == before  # nothing was written the second time
         assert (first is None, first and first.id) == (again is None, again and again.id)
         return first
