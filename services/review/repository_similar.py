@@ -26,11 +26,13 @@ WITH one AS MATERIALIZED (
     SELECT id, dhash FROM review.media WHERE key = :key AND parent_id IS NULL AND state = 'live'
 ), near AS MATERIALIZED (
     SELECT DISTINCT hit.media_id
-    FROM one CROSS JOIN generate_series(0, 3) band CROSS JOIN unnest(CAST(:masks AS bigint[])) mask
+    FROM one
+    CROSS JOIN generate_series(0, 3) AS part (place)
+    CROSS JOIN unnest(CAST(:flips AS bigint[])) AS flip (bits)
     CROSS JOIN LATERAL (
         SELECT b.media_id, b.dhash FROM review.media_bands b
-        WHERE b.band = CAST(band AS smallint)
-            AND b.value = CAST((one.dhash >> (48 - 16 * band)) & 65535 # mask AS integer) OFFSET 0
+        WHERE b.band = CAST(part.place AS smallint)
+            AND b.value = CAST((one.dhash >> (48 - 16 * part.place)) & 65535 # flip.bits AS integer) OFFSET 0
     ) hit
     WHERE hit.dhash IS NULL OR bit_count(CAST(hit.dhash # one.dhash AS bit(64))) <= :distance
 )
@@ -79,7 +81,7 @@ async def find_similar(connection: Connection, key: str, max_distance: int) -> l
     Raises:
         MediaNotFound: no live original has the key.
     """
-    rows = await _SIMILAR.rows(connection, key=key, masks=near(0), distance=max_distance, limit=MAX_FOUND)
+    rows = await _SIMILAR.rows(connection, key=key, flips=near(0), distance=max_distance, limit=MAX_FOUND)
     if not rows:
         raise _not_found(key)
     return [row for row in rows if row["key"] is not None]

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from libs.common.db import Database, driver_of
 from services.review import promotion
 from services.review.keys import PromotionKey, RunwayKey, StreetKey
-from services.review.models import RUNWAY, GalleryTables
+from services.review.models import RUNWAY, STREET, GalleryTables
 
 MEDIA = 9
 
@@ -163,7 +163,7 @@ async def key_of(session: AsyncSession, tables: GalleryTables) -> PromotionKey:
 async def test_an_official_row_is_the_ordered_union_of_its_approved_drafts_after_every_change(
     database: Database, kind: str, states: list[list[Draft]]
 ) -> None:
-    tables = RUNWAY if kind == "runway" else promotion.STREET
+    tables = RUNWAY if kind == "runway" else STREET
     async with database.engine.connect() as connection:
         session = AsyncSession(bind=connection)
         desk = Desk(session, await key_of(session, tables))

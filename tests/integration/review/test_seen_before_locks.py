@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import asyncpg
+import grpc
 import pytest
 
 from libs.common.client import reason_of
@@ -38,33 +39,37 @@ async def waiting(connection: Connection, lock_id: int, calls: int) -> None:
 
 
 async def held(gallery: Gallery, other: Connection, draft: str, calls: list[Any]) -> list[Any]:
-    """Run the calls so that all of them have seen the draft before any of them has its lock."""
+    """Run the calls in this order, so that all have seen the draft before the first of them has its lock."""
     snap = (await gallery.get(draft)).street_snap
     lock_id = StreetKey(int(snap.city_id), snap.year, snap.month).lock_id
+    running = []
     async with other.transaction():
         await other.execute("SELECT pg_advisory_xact_lock($1)", lock_id)
-        running = asyncio.gather(*map(asyncio.create_task, calls), return_exceptions=True)
-        await waiting(other, lock_id, len(calls))
-    return list(await running)
+        for call in calls:
+            running.append(asyncio.create_task(call))
+            await waiting(other, lock_id, len(running))
+    return await outcomes(*running)
 
 
-async def test_two_edits_that_have_seen_the_same_draft_both_stay(gallery: Gallery, other: Connection) -> None:
-    draft = await gallery.street(unique("Both"), 2026, 2, ["both1", "both2"])
-    images = list((await gallery.get(draft)).images)
-    images[0].hidden = True
-    edits = [gallery.edit(draft, etag="", title="New"), gallery.edit(draft, etag="", images=images)]
-    replies = await held(gallery, other, draft, edits)
-    assert not [reply for reply in replies if isinstance(reply, BaseException)]
-    after = await gallery.get(draft)
-    assert (after.title, [image.hidden for image in after.images]) == ("New", [True, False])
+def reason(reply: Any) -> str:
+    """Return why a call was refused, "" when it wasn't."""
+    return str(reason_of(reply)) if isinstance(reply, grpc.RpcError) else ""
+
+
+async def test_a_deletion_that_has_seen_a_draft_pending_leaves_the_rejection_that_was_quicker(
+    gallery: Gallery, other: Connection
+) -> None:
+    draft = await gallery.street(unique("Both"), 2026, 2, ["both"])
+    calls = [gallery.reject(draft, reason="blurred"), gallery.delete(draft)]
+    rejected, deleted = await held(gallery, other, draft, calls)
+    assert (reason(rejected), deleted.deleted, deleted.reject_reason) == ("", True, "blurred")
     assert [event.etag for event in await gallery.history(draft)] == [f"s{draft}-{n}" for n in (1, 2, 3)]
 
 
 async def test_the_slower_of_approve_and_reject_is_refused(gallery: Gallery, other: Connection) -> None:
     draft = await gallery.street(unique("Slower"), 2026, 2, ["slower"])
-    replies = await held(gallery, other, draft, [gallery.approve(draft, etag=""), gallery.reject(draft)])
-    [refused] = [reply for reply in replies if isinstance(reply, BaseException)]
-    assert reason_of(refused) == "DRAFT_NOT_PENDING"
+    replies = await held(gallery, other, draft, [gallery.approve(draft), gallery.reject(draft)])
+    assert [reason(reply) for reply in replies] == ["", "DRAFT_NOT_PENDING"]
     assert len(await gallery.history(draft)) == 2
 
 
@@ -75,8 +80,8 @@ async def test_an_etag_that_was_right_when_it_was_seen_is_refused_when_it_no_lon
     etag = (await gallery.get(draft)).etag
     edits = [gallery.edit(draft, etag=etag, title=title) for title in ("One", "Two")]
     replies = await held(gallery, other, draft, edits)
-    [refused] = [reply for reply in replies if isinstance(reply, BaseException)]
-    assert reason_of(refused) == "ETAG_MISMATCH"
+    assert [reason(reply) for reply in replies] == ["", "ETAG_MISMATCH"]
+    assert (await gallery.get(draft)).title == "One"
 
 
 async def test_a_draft_whose_city_is_merged_before_it_has_the_locks_is_promoted_under_the_canonical_one(
@@ -88,7 +93,7 @@ async def test_a_draft_whose_city_is_merged_before_it_has_the_locks_is_promoted_
     lock_id = vocabulary_lock_id("cities", source)
     async with other.transaction():
         await other.execute("SELECT pg_advisory_xact_lock($1)", lock_id)
-        running = asyncio.create_task(gallery.approve(draft, etag=""))
+        running = asyncio.create_task(gallery.approve(draft))
         await waiting(other, lock_id, 1)
         await other.execute(
             "UPDATE review.cities SET canonical_id = $2, root_id = $2 WHERE id = $1", source, target
@@ -98,8 +103,10 @@ async def test_a_draft_whose_city_is_merged_before_it_has_the_locks_is_promoted_
     assert found == target
 
 
-async def test_eight_edits_of_a_draft_that_has_no_key_and_so_no_lock_all_stay(gallery: Gallery) -> None:
+async def test_of_eight_rejections_of_a_draft_without_a_key_and_so_without_a_lock_one_wins(
+    gallery: Gallery,
+) -> None:
     draft = await gallery.street("", 2026, 2, ["keyless"])
-    replies = await outcomes(*(gallery.edit(draft, etag="", title=f"title {n}") for n in range(8)))
-    assert not [reply for reply in replies if isinstance(reply, BaseException)]
-    assert len(await gallery.history(draft)) == 9
+    replies = await outcomes(*(gallery.reject(draft) for _ in range(8)))
+    assert sorted(reason(reply) for reply in replies) == ["", *["DRAFT_NOT_PENDING"] * 7]
+    assert len(await gallery.history(draft)) == 2
