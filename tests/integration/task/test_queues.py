@@ -243,7 +243,7 @@ async def test_an_empty_queue_is_listed_with_its_policy(tasks: Tasks) -> None:
         0,
         False,
     )
-    every = await tasks.stub.ListQueues(pb.ListQueuesRequest(), timeout=20)
+    every = await tasks.stub.ListQueues(pb.ListQueuesRequest(page_size=1_000), timeout=20)
     types = [item.type for item in every.queues]
     assert kind in types
     assert types == sorted(types)
