@@ -15,12 +15,13 @@ from tests.e2e.process import ROOT
 from tests.soak.system.fuzz.target import Outcome, Target
 
 GRACE_SECONDS = 5.0
-OURS = {
-    grpc.StatusCode.INTERNAL,
-    grpc.StatusCode.UNKNOWN,
-    grpc.StatusCode.DATA_LOSS,
-    grpc.StatusCode.UNIMPLEMENTED,
-}
+OURS = {grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.UNIMPLEMENTED}
+# Only a servicer or a check of ours answers so, and says why.
+REASONED = {
+    grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS,
+    grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.ABORTED, grpc.StatusCode.UNAUTHENTICATED,
+    grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.DATA_LOSS,
+}  # fmt: skip
 # Nothing is wrong with database and peers while clients are bad.
 TROUBLE = re.compile(rb"DATABASE_UNAVAILABLE|PEER_UNAVAILABLE|STORE_UNAVAILABLE")
 # What only the inside knows: statements, libraries, files, stacks, addresses of the database.
@@ -34,6 +35,7 @@ INSIDE = re.compile(
 def check(target: Target, outcome: Outcome) -> None:
     """Fail if the answer is our fault, came too late or tells what nobody outside should know."""
     assert outcome.code not in OURS, outcome
+    assert outcome.reason or outcome.code not in REASONED, f"says no reason: {outcome}"
     assert not TROUBLE.search(outcome.told), outcome
     assert outcome.seconds <= outcome.allowed_seconds + GRACE_SECONDS, outcome
     late = outcome.code is grpc.StatusCode.DEADLINE_EXCEEDED
