@@ -26,7 +26,7 @@ from libs.common.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 
-MOST_PENDING = 1_000
+MOST_PENDING, MOST_PENDING_SECONDS = 1_000, 5
 
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),  # else a second server shares the port in silence and takes half of the calls
@@ -42,7 +42,7 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     # What gRPC itself lets wait of each method before we hear of it; the rest it drops at once, as CANCELLED.
     ("grpc.server.max_pending_requests", MOST_PENDING),
     ("grpc.server.max_pending_requests_hard_limit", MOST_PENDING + 1),
-    ("grpc.server_max_unrequested_time_in_server", 2),
+    ("grpc.server_max_unrequested_time_in_server", MOST_PENDING_SECONDS),
 )
 
 HEALTH_CHECK = f"/{HEALTH_NAME}/Check"

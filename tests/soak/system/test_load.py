@@ -14,7 +14,7 @@ from tests.bench import processes
 OVERLOAD_SECONDS, MEASURE_SECONDS = 60.0, 8.0
 CLIENTS = 2
 # Bounded, not quick: callers and server share two processors with the database.
-LONGEST_ANSWER_MS, LONGEST_REFUSAL_P50_MS, LONGEST_BEAT_P99_MS = 6_000.0, 200.0, 1_500.0
+LONGEST_ANSWER_MS, LONGEST_REFUSAL_P50_MS, LONGEST_BEAT_P99_MS = 8_000.0, 200.0, 1_500.0
 
 
 async def offer(log: Path, **arguments: Any) -> list[dict[str, Any]]:
