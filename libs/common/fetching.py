@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -16,13 +15,12 @@ from yarl import URL
 
 from libs.common.fetch_problems import FetchProblem, MachineTrouble
 from libs.common.guard import AddressBlocked, Guard, GuardedResolver, watching
+from libs.common.machine import is_machines
 
 MAX_REDIRECTS = 5
 LONGEST_PAUSE_SECONDS = 3600.0
 BUSY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# A connection that fails for these is missed by this machine, not by the host.
-_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ def _problems() -> Iterator[None]:
         except aiohttp.ClientConnectorError as error:
             if refused or isinstance(error.os_error, AddressBlocked):
                 raise _blocked() from error
-            if error.os_error.errno in _OURS:
+            if is_machines(error.os_error):
                 raise MachineTrouble("no connection can be opened from here") from error
             if isinstance(error, aiohttp.ClientConnectorDNSError):
                 raise FetchProblem("DNS", "the host's name can't be resolved") from error

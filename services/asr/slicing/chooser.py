@@ -13,15 +13,15 @@ import json
 
 import structlog
 
+from libs.common.keywords import parse
 from libs.common.objects.store import ObjectMissing, ObjectStore
-from services.asr.slicing.heard import parse
 from services.asr.slicing.llm_passages import LlmPassages
 from services.asr.slicing.llm_words import LlmWords
 from services.asr.slicing.select import plan, plan_passages
 from services.asr.slicing.selection import Planned, Rules, Selection, Words
 from services.asr.slicing.words import local_words
 from services.asr.worker.llm_errors import LlmFailed
-from services.asr.worker.llm_topics import Model
+from services.asr.worker.llm_questions import Model
 
 log = structlog.get_logger(__name__)
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import structlog
 
 from services.asr.slicing.selection import Planned, Words
 from services.asr.slicing.words import DESCRIPTION_MOST, TITLE_MOST, bounded, local_words
 from services.asr.worker.llm_errors import AnswerTooLong, LlmFailed
-from services.asr.worker.llm_topics import Model
+from services.asr.worker.llm_questions import Json, Model
 
 log = structlog.get_logger(__name__)
-
-Json = dict[str, Any]
 
 _BATCH_CLIPS = 12
 _BATCH_CHARACTERS = 16_000

@@ -21,8 +21,8 @@ from libs.common.surroundings import Surroundings
 from services.asr.slicing.peers import SlicingPeer, TaskUrls
 from services.asr.slicing.selection import Rules
 from services.asr.slicing.settings import SlicingWorkerSettings
+from services.asr.worker.llm_questions import Model
 from services.asr.worker.llm_settings import LlmSettings
-from services.asr.worker.llm_topics import Model
 
 log = structlog.get_logger(__name__)
 

@@ -20,6 +20,7 @@ from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 from frontrow.worker import Infrastructure, TaskFailed
 
 from libs.common.client import error_info, is_outage, reading
+from libs.common.storable import storable
 from services.asr.slicing.drafts.write import Order
 from services.asr.slicing.selection import Passage, Said, Selection, Subject
 
@@ -120,7 +121,10 @@ class SlicingPeer:
     async def fail(self, run: RunKey, reason: str, message: str, *, retryable: bool = False) -> None:
         """Note the reason that an editor reads; unless it is retryable that is the end of it."""
         request = slicing_service_pb2.FailSlicingRequest(
-            **run.fields(), reason=reason, message=message[:_MESSAGE_CHARACTERS], retryable=retryable
+            **run.fields(),
+            reason=reason,
+            message=storable(message)[:_MESSAGE_CHARACTERS],
+            retryable=retryable,
         )
         with _refusals():
             await self._stub.FailSlicing(request, timeout=_CALL_SECONDS)

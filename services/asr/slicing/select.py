@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from services.asr.slicing.heard import Heard, parse
+from libs.common.keywords import parse
+from services.asr.slicing.heard import Heard
 from services.asr.slicing.selection import Passage, Planned, Rules, Said, Selection, Subject, join_text
 from services.asr.slicing.words import content_words
 

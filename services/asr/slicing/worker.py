@@ -5,7 +5,6 @@ The result is written first and the task is finished second; both may be repeate
 
 from __future__ import annotations
 
-import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import structlog
 from frontrow.asr.v1 import clip_pb2, slicing_service_pb2
 from frontrow.worker import Completed, Infrastructure, Outcome, Run, TaskFailed
 
+from libs.common import machine
 from libs.common.loops import uninterrupted
 from libs.common.objects.address import object_address
 from libs.common.objects.store import ObjectMissing, ObjectStore, ObjectStoreError
@@ -34,7 +34,6 @@ log = structlog.get_logger(__name__)
 
 _CHOSEN_SHARE, _CUT_SHARE = 0.05, 0.95
 _DRAFT_FROM = 50
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
@@ -162,11 +161,9 @@ class Slicing:
         except FfmpegTimeout as error:
             await self._try_again(key, error.reason, str(error), error)
         except OSError as error:
-            if error.errno not in _FULL:
+            if not machine.is_machines(error):
                 await self._try_again(key, "SLICING_FAILED", f"{type(error).__name__}: {error}", error)
-            await self._wait_for_better(
-                key, "DISK_FULL", f"the scratch folder's disk is full: {error}", error
-            )
+            await self._wait_for_better(key, machine.reason_of(error), str(error), error)
         except Exception as error:
             log.exception("slicing.run_broke", video_project_id=key.video_project_id, task_id=key.task_id)
             await self._try_again(key, "SLICING_FAILED", f"{type(error).__name__}: {error}", error)

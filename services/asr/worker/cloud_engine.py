@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-import aiohttp
 import structlog
 
 from services.asr.worker.engine import EngineFailed, EngineUnreachable
@@ -34,11 +33,7 @@ class CloudEngine:
 
     def __init__(self, settings: CloudEngineSettings, *, language: str = "", prompt: str = "") -> None:
         self._settings = settings
-        self._language = language
-        self._prompt = prompt
-        self._server = SpeechServer(
-            settings.url, settings.api_key.get_secret_value(), timeout_seconds=settings.timeout_seconds
-        )
+        self._server = SpeechServer(settings, language=language, prompt=prompt)
 
     async def name(self) -> str:
         """See Engine."""
@@ -63,25 +58,9 @@ class CloudEngine:
         await self._server.close()
 
     async def _submit(self, sound: bytes) -> str:
-        fields = {"model": self._settings.model, "language": self._language, "prompt": self._prompt}
-        asked = "\0".join(fields.values()).encode()
-
-        def form() -> aiohttp.FormData:
-            made = aiohttp.FormData()
-            made.add_field("file", sound, filename="audio.wav", content_type="audio/wav")
-            for name, value in fields.items():
-                if value:
-                    made.add_field(name, value)
-            return made
-
-        answer = await self._server.patiently(
-            "POST",
-            "/jobs",
-            attempts=self._settings.attempts,
-            first_pause_seconds=self._settings.first_pause_seconds,
-            form=form,
-            headers={"Idempotency-Key": hashlib.sha256(sound + asked).hexdigest()},
-        )
+        asked = "\0".join(self._server.asked.values()).encode()
+        key = hashlib.sha256(sound + asked).hexdigest()
+        answer = await self._server.send("/jobs", sound, headers={"Idempotency-Key": key})
         job_id = answer.get("id")
         if not isinstance(job_id, str) or not 0 < len(job_id) <= _LONGEST_JOB_ID:
             raise EngineFailed("the speech service took the job but gave it no id")
@@ -141,4 +120,5 @@ def _ended(job: Json) -> Json | None:
 def _share(job: Json) -> float:
     """Return how much of a running job is done, 0 to 1; 0 when the service doesn't say."""
     progress = job.get("progress")
-    return min(max(float(progress), 0.0), 1.0) if isinstance(progress, int | float) else 0.0
+    # NaN is greater than nothing, and an integer may be too great for a float
+    return float(min(progress, 1.0)) if isinstance(progress, int | float) and progress > 0 else 0.0

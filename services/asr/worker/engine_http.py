@@ -6,7 +6,7 @@ import asyncio
 import io
 import json
 import wave
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,15 @@ import structlog
 
 from libs.common.loops import backoff_seconds
 from services.asr.worker.engine import EngineFailed, EngineUnreachable
+from services.asr.worker.engine_settings import CloudEngineSettings, RemoteEngineSettings
 from services.asr.worker.speech import Span
 
 log = structlog.get_logger(__name__)
 
 Json = dict[str, Any]
 MakeForm = Callable[[], aiohttp.FormData]
+Fields = Sequence[tuple[str, str]]
+ServerSettings = RemoteEngineSettings | CloudEngineSettings
 
 LONGEST_ANSWER_BYTES = 64 << 20
 _BLOCK_BYTES = 1 << 16
@@ -40,14 +43,17 @@ class Trouble(Exception):
 
 
 class SpeechServer:
-    """One server's HTTP session; opened at the first call."""
+    """One server: its HTTP session, opened at the first call, and what it is told with every chunk.
 
-    def __init__(self, url: str, api_key: str, *, timeout_seconds: float) -> None:
-        """`timeout_seconds` limits one call; a connection has ten seconds of it."""
-        self._url = url.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._timeout_seconds = timeout_seconds
+    `asked` is the latter, by name, empty values included.
+    """
+
+    def __init__(self, settings: ServerSettings, *, language: str = "", prompt: str = "") -> None:
+        """Send each chunk with the model's name, and with `language` and `prompt` unless they are empty."""
+        self._settings = settings
+        self._url = settings.url.rstrip("/")
         self._session: aiohttp.ClientSession | None = None
+        self.asked = {"model": settings.model, "language": language, "prompt": prompt}
 
     async def close(self) -> None:
         """Close the session."""
@@ -79,40 +85,49 @@ class SpeechServer:
             raise EngineFailed(f"the speech server refused with {response.status}: {said}")
         return _object(data)
 
-    async def patiently(
-        self,
-        method: str,
-        path: str,
-        *,
-        attempts: int,
-        first_pause_seconds: float,
-        form: MakeForm | None = None,
-        headers: dict[str, str] | None = None,
+    async def send(
+        self, path: str, sound: bytes, *, fields: Fields = (), headers: dict[str, str] | None = None
     ) -> Json:
-        """Make a call, up to `attempts` times; failed ones are counted and repeated here and nowhere else.
+        """Send a chunk, as often as the settings allow; failed calls are repeated here and nowhere else.
+
+        `sound` is a WAV file, `fields` are sent beside `asked`.
 
         Raises:
             EngineUnreachable: the server was away each time.
             EngineFailed: it refused, or gave no answer although it was there at least once: that may be due
                 to what it was sent, and must not be repeated for ever.
         """
-        last, away = "", True
+        last, away, attempts = "", True, self._settings.attempts
+
+        def form() -> aiohttp.FormData:
+            made = aiohttp.FormData()
+            made.add_field("file", sound, filename="audio.wav", content_type="audio/wav")
+            for name, value in (*self.asked.items(), *fields):
+                if value:
+                    made.add_field(name, value)
+            return made
+
         for attempt in range(1, attempts + 1):
             try:
-                return await self.call(method, path, form=form, headers=headers)
+                return await self.call("POST", path, form=form, headers=headers)
             except Trouble as trouble:
                 last, away = str(trouble), away and trouble.away
             log.warning("asr.engine_call_failed", attempt=attempt, error=last[:300])
             if attempt < attempts:
-                await asyncio.sleep(backoff_seconds(attempt, first=first_pause_seconds))
+                await asyncio.sleep(backoff_seconds(attempt, first=self._settings.first_pause_seconds))
         if away:
             raise EngineUnreachable(f"the speech server is away: {last}")
         raise EngineFailed(f"the speech server gave no answer in {attempts} calls: {last}")
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=self._timeout_seconds, sock_connect=_CONNECT_SECONDS)
-            self._session = aiohttp.ClientSession(timeout=timeout, headers=self._headers)
+            key = self._settings.api_key.get_secret_value()
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(
+                    total=self._settings.timeout_seconds, sock_connect=_CONNECT_SECONDS
+                ),
+                headers={"Authorization": f"Bearer {key}"} if key else {},
+            )
         return self._session
 
 
@@ -132,7 +147,7 @@ def _said(error: Exception) -> str:
 def _object(data: bytes) -> Json:
     try:
         answer = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise EngineFailed(f"the speech server's answer is no JSON: {data[:200]!r}") from error
     if not isinstance(answer, dict):
         raise EngineFailed("the speech server's answer is no JSON object")

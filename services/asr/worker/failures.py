@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import re
 
+from libs.common import machine
 from libs.common.fetch_problems import FetchProblem, HostPaused, MachineTrouble
 from libs.common.objects import StoreUnavailable
 from services.asr.media.errors import MediaError, MediaInfrastructure
@@ -23,8 +23,6 @@ _INFRASTRUCTURE = (
 )
 # Before a capital that begins a word: OSError is OS_ERROR.
 _INSIDE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-# Of the system's errors only these are the machine's: it has no room, or its disk is ill.
-_MACHINE_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 
 
 class RunTimeout(Exception):
@@ -47,8 +45,8 @@ def reason_of(error: BaseException) -> str:
     """Return the stable reason of a failure, in capitals."""
     if isinstance(error, HostPaused):
         return "SERVER_BUSY"
-    if isinstance(error, OSError) and error.errno in _MACHINE_ERRORS:
-        return errno.errorcode[error.errno]
+    if isinstance(error, OSError) and machine.is_machines(error):
+        return machine.reason_of(error)
     given = getattr(error, "reason", None)
     return given if isinstance(given, str) and given else _upper_snake(type(error).__name__)
 
@@ -60,8 +58,7 @@ def is_permanent(error: Exception) -> bool:
 
 def is_infrastructure(error: Exception) -> bool:
     """Tell whether the surroundings are at fault, whatever the recording."""
-    ill = isinstance(error, OSError) and error.errno in _MACHINE_ERRORS
-    return ill or isinstance(error, _INFRASTRUCTURE)
+    return machine.is_machines(error) or isinstance(error, _INFRASTRUCTURE)
 
 
 def _upper_snake(name: str) -> str:

@@ -10,6 +10,7 @@ import aiohttp
 import structlog
 
 from libs.common.loops import backoff_seconds
+from libs.common.storable import storable
 from services.asr.worker.llm_errors import AnswerTooLong, LlmFailed
 from services.asr.worker.llm_settings import LlmSettings
 
@@ -121,7 +122,7 @@ class ChatModel:
                     raise _Busy(f"status {response.status}: {_start(data)}", pause)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _Busy(f"{type(error).__name__}: {error}") from error
-        answer: Json = json.loads(data)
+        answer: Json = _parsed(data)
         return answer
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -148,11 +149,11 @@ def _content(answer: Json) -> Json:
         raise ValueError(f"the answer is no chat completion: {str(answer)[:200]}") from error
     if choice.get("finish_reason") == "length":
         raise AnswerTooLong("the model's answer was cut at its limit of length")
-    return extract(text)
+    return extract(text if isinstance(text, str) else "")
 
 
 def extract(text: str) -> Json:
-    """Find the JSON object in what a model wrote: bare, in a fence, or among words.
+    """Find the JSON object in what a model wrote: bare, in a fence, or among words; its texts are storable.
 
     Raises:
         ValueError: there is none.
@@ -161,12 +162,29 @@ def extract(text: str) -> Json:
     braces = text[text.find("{") : text.rfind("}") + 1]
     for candidate in (text, *fenced, braces):
         try:
-            found = json.loads(candidate)
+            found = _parsed(candidate)
         except ValueError:
             continue
         if isinstance(found, dict):
             return found
     raise ValueError(f"no JSON object in the model's answer: {text[:200]!r}")
+
+
+def _parsed(text: str | bytes) -> Any:
+    """Parse JSON; its texts are storable. Raises ValueError."""
+    try:
+        return _storable(json.loads(text))
+    except RecursionError as error:
+        raise ValueError("the JSON is nested too deep") from error
+
+
+def _storable(value: Any) -> Any:
+    """Make the texts in a JSON value ones that can be stored."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, list):
+        return [_storable(item) for item in value]
+    return {name: _storable(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:

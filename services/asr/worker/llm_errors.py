@@ -10,4 +10,4 @@ class AnswerTooLong(Exception):
 
 
 class WrongAnswer(Exception):
-    """The model's topics can't be right; the message says why, and is shown to the model."""
+    """The model's answer can't be right; the message says why, and is shown to the model."""

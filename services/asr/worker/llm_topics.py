@@ -1,19 +1,14 @@
 """Topics and summaries by a language model, window by window."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
 
-from services.asr.worker.llm_errors import AnswerTooLong, LlmFailed, WrongAnswer
+from services.asr.worker.llm_errors import WrongAnswer
+from services.asr.worker.llm_questions import Json, Model, Question, line_number, window_end
 from services.asr.worker.speech import OnShare, Topic, Utterance, ignore_share
 
-Json = dict[str, Any]
-
-_WINDOW_MS = 60 * 60_000
-_WINDOW_CHARACTERS = 16_000
 _TITLE_CHARACTERS = 24
 _SUMMARY_CHARACTERS = 500
 _KEYWORDS = 8
-_ASKS = 2
 
 SYSTEM = (
     "You divide the transcript of a live stream into topics. Each line of the transcript is an index, a tab"
@@ -46,23 +41,6 @@ SCHEMA: Json = {
 }
 
 
-class Model(Protocol):
-    """A chat model that answers in JSON; see `services.asr.worker.llm.ChatModel`."""
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        ...
-
-    async def ask(self, system: str, user: str, schema: Json) -> Json:
-        """Return the JSON object of the answer. Raises: AnswerTooLong, LlmFailed."""
-        ...
-
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
 class LlmTopics:
     """Asks a chat model for the topics; indices are asked for, never times."""
 
@@ -84,8 +62,9 @@ class LlmTopics:
         begin = 0
         while begin < len(utterances):
             end = window_end(utterances, begin)
-            found = await self._window(utterances, begin, end)
-            goes_on = end < len(utterances) and len(found) > 1
+            found = await _QUESTION.ask(self._model, utterances, begin, end)
+            # one that begins early has gone on for long already, and windows must move on by halves at least
+            goes_on = end < len(utterances) and found[-1][0] >= (begin + end + 1) // 2
             begin = found.pop()[0] if goes_on else end
             starts += found
             on_share(end / len(utterances))
@@ -96,36 +75,6 @@ class LlmTopics:
     async def close(self) -> None:
         """Close the model's connections."""
         await self._model.close()
-
-    async def _window(self, utterances: Sequence[Utterance], begin: int, end: int) -> list[tuple[int, Json]]:
-        """Return (first utterance, topic) of one window; the first begins at `begin`."""
-        lines = "\n".join(f"{index}\t{utterances[begin + index].text}" for index in range(end - begin))
-        complaint = ""
-        for _ in range(_ASKS):
-            try:
-                answer = await self._model.ask(SYSTEM, lines + complaint, SCHEMA)
-                return [(begin + first, item) for first, item in checked(answer, end - begin)]
-            except WrongAnswer as error:
-                complaint = f"\n\nYour last answer was wrong: {error}. Answer again."
-            except AnswerTooLong as error:
-                if end - begin < 2:
-                    raise LlmFailed(str(error)) from error
-                middle = (begin + end) // 2
-                return await self._window(utterances, begin, middle) + await self._window(
-                    utterances, middle, end
-                )
-        raise LlmFailed(f"the model's topics are wrong: {complaint.strip()}")
-
-
-def window_end(utterances: Sequence[Utterance], begin: int) -> int:
-    """Return the index after the window that begins at `begin`; at least one utterance is in it."""
-    characters = 0
-    for index in range(begin, len(utterances)):
-        characters += len(utterances[index].text)
-        long = utterances[index].end_ms - utterances[begin].start_ms > _WINDOW_MS
-        if index > begin and (long or characters > _WINDOW_CHARACTERS):
-            return index
-    return len(utterances)
 
 
 def checked(answer: Json, count: int) -> Iterator[tuple[int, Json]]:
@@ -139,9 +88,7 @@ def checked(answer: Json, count: int) -> Iterator[tuple[int, Json]]:
         raise WrongAnswer("there must be a list of topics with at least one")
     before = -1
     for item in topics:
-        first = item.get("first") if isinstance(item, dict) else None
-        if not isinstance(first, int) or isinstance(first, bool) or not 0 <= first < count:
-            raise WrongAnswer(f"every topic needs a first line between 0 and {count - 1}, not {first!r}")
+        first = line_number(item, "first", count)
         if first <= before:
             raise WrongAnswer("each topic must begin after the one before it")
         texts = [str(item.get(name) or "").strip() for name in ("title", "summary")]
@@ -152,13 +99,17 @@ def checked(answer: Json, count: int) -> Iterator[tuple[int, Json]]:
 
 
 def _topic(utterances: Sequence[Utterance], first: int, end: int, item: Json) -> Topic:
-    keywords = [str(word).strip() for word in item.get("keywords") or [] if str(word).strip()]
+    given = item.get("keywords")
+    words = [str(word).strip()[:_TITLE_CHARACTERS] for word in given] if isinstance(given, list) else []
     return Topic(
         title=str(item["title"]).strip()[:_TITLE_CHARACTERS],
         summary=str(item["summary"]).strip()[:_SUMMARY_CHARACTERS],
-        keywords=tuple(dict.fromkeys(keywords))[:_KEYWORDS],
+        keywords=tuple(dict.fromkeys(filter(None, words)))[:_KEYWORDS],
         start_ms=utterances[first].start_ms,
         end_ms=utterances[end - 1].end_ms,
         first=first,
         count=end - first,
     )
+
+
+_QUESTION = Question(SYSTEM, SCHEMA, checked)

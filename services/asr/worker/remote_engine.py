@@ -4,41 +4,36 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import aiohttp
-
+from libs.common.storable import storable
 from services.asr.worker.engine import EngineFailed
 from services.asr.worker.engine_http import Json, SpeechServer, sound_of
 from services.asr.worker.engine_settings import RemoteEngineSettings
 from services.asr.worker.speech import Segment, Span, Word
+
+_WANTED = (
+    ("response_format", "verbose_json"),
+    ("timestamp_granularities[]", "segment"),
+    ("timestamp_granularities[]", "word"),
+)
 
 
 class RemoteEngine:
     """Sends each chunk as a WAV file and reads segments, with words where the server gives them."""
 
     def __init__(self, settings: RemoteEngineSettings, *, language: str = "", prompt: str = "") -> None:
-        self._settings = settings
-        self._language = language
-        self._prompt = prompt
-        self._server = SpeechServer(
-            settings.url, settings.api_key.get_secret_value(), timeout_seconds=settings.timeout_seconds
-        )
+        self._model = settings.model
+        self._server = SpeechServer(settings, language=language, prompt=prompt)
 
     async def name(self) -> str:
         """See Engine."""
-        return f"openai/{self._settings.model}"[:128]
+        return f"openai/{self._model}"[:128]
 
     async def transcribe(
         self, wav: Path, span: Span, on_position: Callable[[int], None]
     ) -> tuple[str, list[Segment]]:
         """See Engine; the position is known at the end only."""
         sound = await asyncio.to_thread(sound_of, wav, span)
-        answer = await self._server.patiently(
-            "POST",
-            "/audio/transcriptions",
-            attempts=self._settings.attempts,
-            first_pause_seconds=self._settings.first_pause_seconds,
-            form=lambda: self._form(sound),
-        )
+        answer = await self._server.send("/audio/transcriptions", sound, fields=_WANTED)
         found = list(segments(answer, span))
         on_position(span.end_ms)
         return language_of(answer), found
@@ -47,23 +42,10 @@ class RemoteEngine:
         """See Engine."""
         await self._server.close()
 
-    def _form(self, sound: bytes) -> aiohttp.FormData:
-        form = aiohttp.FormData()
-        form.add_field("file", sound, filename="audio.wav", content_type="audio/wav")
-        form.add_field("model", self._settings.model)
-        form.add_field("response_format", "verbose_json")
-        for kind in ("segment", "word"):
-            form.add_field("timestamp_granularities[]", kind)
-        if self._language:
-            form.add_field("language", self._language)
-        if self._prompt:
-            form.add_field("prompt", self._prompt)
-        return form
-
 
 def language_of(answer: Json) -> str:
     """Return the language that an answer names; empty when it names none."""
-    return str(answer.get("language") or "")[:32]
+    return storable(str(answer.get("language") or ""))[:32]
 
 
 def segments(answer: Json, span: Span) -> Iterator[Segment]:

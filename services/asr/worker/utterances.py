@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import opencc
 
+from libs.common.storable import storable
 from services.asr.worker.speech import MAX_UTTERANCE_CHARACTERS, Segment, Span, Utterance, Word
 
 _SENTENCE_END = "。！？!?；;…"
@@ -93,7 +94,7 @@ def _cut_text(segment: Segment) -> Iterator[Segment]:
 
 
 def _placed(piece: Segment, earliest_ms: int, latest_ms: int) -> Utterance | None:
-    raw = piece.text.strip()
+    raw = storable(piece.text).strip()
     if not _bare(raw):
         return None  # music signs, lone punctuation
     start_ms = min(max(piece.start_ms, earliest_ms), latest_ms)
@@ -101,7 +102,7 @@ def _placed(piece: Segment, earliest_ms: int, latest_ms: int) -> Utterance | Non
     words = []
     for word in piece.words:
         word_start = min(max(word.start_ms, start_ms), end_ms)
-        words.append(Word(word.text, word_start, min(max(word.end_ms, word_start), end_ms)))
+        words.append(Word(storable(word.text), word_start, min(max(word.end_ms, word_start), end_ms)))
     return Utterance(start_ms, end_ms, in_one_script(raw)[:MAX_UTTERANCE_CHARACTERS], raw, tuple(words))
 
 

@@ -21,6 +21,7 @@ from frontrow.asr.v1 import (
     video_project_service_pb2,
     video_project_service_pb2_grpc,
 )
+from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 from frontrow.worker import Dial
 
 from libs.common import migrate
@@ -34,16 +35,17 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass
 class Rig:
-    """What runs; `servers` and `workers` are processes by name."""
+    """What runs; `servers` and `workers` are processes by name, `channels` lead to asr and task."""
 
-    channel: grpc.aio.Channel
-    folder: Path
+    channels: tuple[grpc.aio.Channel, grpc.aio.Channel]
     servers: dict[str, int] = field(default_factory=dict)
     workers: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._materials = live_material_service_pb2_grpc.LiveMaterialServiceStub(self.channel)
-        self._projects = video_project_service_pb2_grpc.VideoProjectServiceStub(self.channel)
+        asr, task = self.channels
+        self._materials = live_material_service_pb2_grpc.LiveMaterialServiceStub(asr)
+        self._projects = video_project_service_pb2_grpc.VideoProjectServiceStub(asr)
+        self._tasks = task_service_pb2_grpc.TaskServiceStub(task)
 
     async def upload(self, path: Path) -> str:
         """Upload a recording; returns the upload's id."""
@@ -69,7 +71,9 @@ class Rig:
         request = live_material_service_pb2.CreateLiveMaterialRequest(name=f"{uuid4()}", upload_id=upload_id)
         return str((await self._materials.CreateLiveMaterial(request, timeout=30)).live_material.id)
 
-    async def transcribed(self, material_id: str, progress: Progress) -> live_material_pb2.LiveMaterial:
+    async def transcribed(
+        self, material_id: str, progress: Progress, *, look_seconds: float = LOOK_SECONDS
+    ) -> live_material_pb2.LiveMaterial:
         """Wait for a material's transcript and note its progress meanwhile."""
         request = live_material_service_pb2.GetLiveMaterialRequest(live_material_id=material_id)
         while True:
@@ -79,10 +83,10 @@ class Rig:
                 return material
             if material.asr_status == live_material_pb2.ASR_STATUS_FAILED:
                 raise RuntimeError(f"{material.asr_error_reason}: {material.asr_error}")
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(look_seconds)
 
-    async def sliced(self, material_id: str) -> int:
-        """Have clips made of all topics; returns how many."""
+    async def sliced(self, material_id: str, progress: Progress) -> int:
+        """Have clips made of all topics and note the progress meanwhile; returns how many."""
         created = await self._projects.CreateVideoProject(
             video_project_service_pb2.CreateVideoProjectRequest(
                 live_material_id=material_id, name="clips", mode=video_project_pb2.VIDEO_PROJECT_MODE_AI_SLICE
@@ -90,7 +94,10 @@ class Rig:
             timeout=30,
         )
         request = video_project_service_pb2.GetVideoProjectRequest(video_project_id=created.video_project.id)
+        by_id = task_service_pb2.BatchGetTasksRequest(task_ids=[created.video_project.slice_task_id])
         while True:
+            for task in (await self._tasks.BatchGetTasks(by_id, timeout=30)).tasks:
+                progress.saw(task.progress)
             project = (await self._projects.GetVideoProject(request, timeout=30)).video_project
             if project.status == video_project_pb2.VIDEO_PROJECT_STATUS_COMPLETED:
                 return int(project.clip_count)
@@ -145,9 +152,11 @@ async def rig(bed: Bed, name: str, *, slicing: bool = False, concurrency: int = 
         peers = {"FRONTROW_TASK_ADDRESS": task.address}
         asr = await stack.enter_async_context(bed.server(url, context="asr", **shared, **peers))
         peers["FRONTROW_ASR_ADDRESS"] = asr.address
-        channel = await stack.enter_async_context(Dial(asr.address).aio())
-        made = Rig(channel, folder, {"task": task.pid, "asr": asr.pid})
-        modules = {"asr": "services.asr.worker"} | ({"slicing": "services.asr.slicing"} if slicing else {})
+        channels = [await stack.enter_async_context(Dial(one.address).aio()) for one in (asr, task)]
+        made = Rig((channels[0], channels[1]), {"task": task.pid, "asr": asr.pid})
+        modules = {"asr-worker": "services.asr.worker"}
+        if slicing:
+            modules["slicing-worker"] = "services.asr.slicing"
         for worker, module in modules.items():
             process = await stack.enter_async_context(
                 processes.program(module, environment={**shared, **peers}, log=bed.folder / f"{worker}.log")

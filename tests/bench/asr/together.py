@@ -21,7 +21,7 @@ async def measure(bed: Bed) -> list[Figure]:
         warm = [await made.material(await made.upload(short)) for _ in range(2)]
         await asyncio.gather(*(made.transcribed(one, Progress()) for one in warm))
         uploads = [await made.upload(path) for _ in range(2)]
-        bed.wait_quiet()
+        await asyncio.to_thread(bed.wait_quiet)
         with bed.meter() as measured:
             began = time.perf_counter()
             materials = [await made.material(upload) for upload in uploads]

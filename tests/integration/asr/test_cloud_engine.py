@@ -141,6 +141,18 @@ async def test_a_failed_job_or_a_malformed_answer_is_a_failed_try(wav: Path, job
             await engine.transcribe(wav, SPAN, lambda _: None)
 
 
+@pytest.mark.parametrize(
+    ("said", "position"),
+    [("NaN", 2_000), ("1e400", 5_000), ("9" * 400, 5_000), ("-3", 2_000), ('"x"', 2_000)],
+)
+async def test_a_progress_that_makes_no_sense_costs_no_run(wav: Path, said: str, position: int) -> None:
+    positions: list[int] = []
+    async with service() as (engine, server):
+        server.jobs = [b'{"status": "running", "progress": %s}' % said.encode(), DONE]
+        await engine.transcribe(wav, SPAN, positions.append)
+    assert positions == [position, 5_000]
+
+
 @pytest.mark.parametrize("answer", [{"id": ""}, {"id": 7}, {}, {"id": "x" * 600}])
 async def test_a_job_without_a_usable_id_is_a_failed_try(wav: Path, answer: dict[str, Any]) -> None:
     async with service() as (engine, server):

@@ -11,8 +11,9 @@ from pydantic import SecretStr
 
 from services.asr.worker.llm import ChatModel, extract
 from services.asr.worker.llm_errors import LlmFailed
+from services.asr.worker.llm_questions import window_end
 from services.asr.worker.llm_settings import LlmSettings
-from services.asr.worker.llm_topics import LlmTopics, window_end
+from services.asr.worker.llm_topics import LlmTopics
 from services.asr.worker.speech import Utterance
 from services.asr.worker.summaries import Summarizer
 from services.asr.worker.topics import LocalTopics
@@ -95,6 +96,30 @@ async def test_an_answer_that_cannot_be_right_is_shown_to_the_model_and_asked_fo
         found, _ = await model.topics(said(3))
     assert [topic.first for topic in found] == [0, 1]
     assert "Your last answer was wrong" in server.requests[1]["messages"][1]["content"]
+
+
+@pytest.mark.parametrize(("given", "keywords"), [(7, ()), ("词", ()), (["词", 7, "", "词"], ("词", "7"))])
+async def test_keywords_of_the_wrong_kind_cost_no_topic(given: object, keywords: tuple[str, ...]) -> None:
+    topic = {"first": 0, "title": "标\0题", "summary": "\ud800说", "keywords": given}
+    answer = json.dumps({"topics": [topic]})
+    async with llm(says(answer)) as (model, _server):
+        (found,), _ = await model.topics(said(2))
+    assert (found.title, found.summary, found.keywords) == ("标\ufffd题", "\ufffd说", keywords)
+
+
+@pytest.mark.parametrize("body", ['{"choices": [{"message": {"content": [1]}}]}', "[" * 100_000, "[]", "{}"])
+async def test_an_answer_that_is_no_completion_is_a_failed_call(body: str) -> None:
+    async with llm(lambda _body, _number: web.Response(text=body)) as (model, server):
+        with pytest.raises(LlmFailed, match="in 4 calls"):
+            await model.topics(said(2))
+    assert len(server.requests) == 4
+
+
+async def test_windows_move_on_by_halves_whatever_the_model_finds() -> None:
+    async with llm(says(topics(0, 1))) as (model, server):
+        found, _ = await model.topics(said(100, characters=1000))
+    assert sum(topic.count for topic in found) == 100
+    assert len(server.requests) <= 14
 
 
 async def test_a_model_that_stays_wrong_fails() -> None:

@@ -134,11 +134,14 @@ async def test_a_full_disk_is_waited_out_and_burns_no_attempt(
 
 
 @pytest.mark.parametrize(
-    ("error", "reason"),
-    [(FfmpegTimeout("stopped after 1800 s"), "FFMPEG_TIMEOUT"), (ValueError("a defect"), "SLICING_FAILED")],
+    ("error", "reason", "said"),
+    [
+        (FfmpegTimeout("stopped after 1800 s"), "FFMPEG_TIMEOUT", "stopped after 1800 s"),
+        (ValueError("a \x00 and a \ud800"), "SLICING_FAILED", "a \ufffd and a \ufffd"),
+    ],
 )
 async def test_a_failure_that_may_pass_is_told_while_the_task_waits_for_its_next_attempt(
-    chain: Chain, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
+    chain: Chain, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str, said: str
 ) -> None:
     real, broken = cutting.cut, [True]
 
@@ -154,7 +157,7 @@ async def test_a_failure_that_may_pass_is_told_while_the_task_waits_for_its_next
         async def told() -> bool:
             found = await chain.asr.reread(project)
             waits = found.status != video_project_pb2.VIDEO_PROJECT_STATUS_FAILED
-            return waits and (found.error_reason, str(error) in found.error_message) == (reason, True)
+            return waits and (found.error_reason, said in found.error_message) == (reason, True)
 
         await eventually(told, timeout_seconds=30)
         broken[0] = False

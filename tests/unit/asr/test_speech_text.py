@@ -43,6 +43,15 @@ def test_no_letter_of_a_long_segment_without_words_is_lost() -> None:
     assert made[-1].end_ms == 700_000
 
 
+def test_what_no_database_takes_is_replaced_in_texts_and_words() -> None:
+    text = "利\x00率\ud800下降"
+    words = tuple(Word(letter, 600_000 + i * 100, 600_100 + i * 100) for i, letter in enumerate(text))
+    for segment in (Segment(600_000, 601_000, text), Segment(600_000, 601_000, text, words)):
+        (made,) = from_segments([segment], SPAN)
+        assert (made.text, made.raw_text) == ("利\ufffd率\ufffd下降",) * 2
+        assert "".join(word.text for word in made.words) in {"", made.raw_text}
+
+
 def test_mixed_script_is_made_one_and_the_raw_text_is_kept() -> None:
     (made,) = from_segments([Segment(600_000, 601_000, "這個月央行下調了存款利率")], SPAN)
     assert made.text == "这个月央行下调了存款利率"
