@@ -80,19 +80,18 @@ def _audio_codec(media: Media) -> str:
 def _arguments(source: Path, out: Path, media: Media, *, copying: bool) -> Sequence[str]:
     # "V" leaves cover art out; genpts fills in the times that a recorder left out.
     maps = [*(("-map", "0:V:0") if media.has_picture else ()), "-map", f"0:a:{media.audio_order}"]
-    codecs: Sequence[str]
-    if copying:
-        codecs = ("-c", "copy")
-    else:
-        keep_video = media.video_codec in COPIED_VIDEO and _audio_codec(media) not in COPIED_AUDIO
-        codecs = ((*("-c:v", "copy"),) if keep_video else ENCODE_VIDEO) + ENCODE_AUDIO
+    keep_video = media.video_codec in COPIED_VIDEO and _audio_codec(media) not in COPIED_AUDIO
+    picture = ("-c:v", "copy") if copying or keep_video else ENCODE_VIDEO
+    codecs = picture + (("-c:a", "copy") if copying else ENCODE_AUDIO)
+    if media.video_codec == "hevc" and (copying or keep_video):
+        # parameter sets in the header alone, as players and editing programs of Apple's want them
+        codecs += ("-tag:v", "hvc1")
     return (
         *("-fflags", "+genpts+discardcorrupt"),
         *ffmpeg.source(source),
         *maps,
         *codecs,
-        *("-dn", "-sn", "-map_metadata", "-1"),
-        *("-movflags", "+faststart", "-f", "mp4", ffmpeg.target(out)),
+        *("-dn", "-sn", *ffmpeg.mp4(out)),
     )
 
 

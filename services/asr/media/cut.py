@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-import av
 import structlog
 
 from services.asr.media import fast as copying
@@ -16,7 +15,7 @@ from services.asr.media import ffmpeg, smart
 from services.asr.media.audio import KEEP_TIME
 from services.asr.media.canonical import ENCODE_AUDIO, ENCODE_VIDEO
 from services.asr.media.errors import SpanOutside
-from services.asr.media.formats import OPEN_OPTIONS
+from services.asr.media.packets import opened, timed
 from services.asr.media.probe import Media
 from services.asr.media.seek import RUN_UP_SECONDS, two_stage
 
@@ -158,7 +157,7 @@ def _arguments(canonical: Path, out: Path, found: _Found, media: Media) -> tuple
         *two_stage(canonical, found.first, found.end, run_up_seconds=run_up),
         *("-map", "0:v:0?", "-map", "0:a:0?", *(("-vf", ",".join(filters)) if filters else ())),
         *("-af", KEEP_TIME, *ENCODE_VIDEO, *ENCODE_AUDIO),
-        *("-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", ffmpeg.target(out)),
+        *ffmpeg.mp4(out),
     )
 
 
@@ -168,16 +167,10 @@ def frame_time(canonical: Path, at_ms: int) -> Fraction:
     Reads packets only, decodes nothing. Before the first frame the answer is the first frame's time.
     """
     limit = Fraction(at_ms, 1000) + _ROUNDING
-    with av.open(f"file:{canonical}", options=OPEN_OPTIONS) as container:
-        stream = container.streams.video[0]
-        origin = Fraction(container.start_time or 0, av.time_base)
-        container.seek(int((Fraction(at_ms, 1000) + origin) * av.time_base), backward=True)
+    with opened(canonical) as container:
         best: Fraction | None = None
         earliest: Fraction | None = None
-        for packet in container.demux(stream):
-            if packet.pts is None or packet.time_base is None:
-                continue
-            time = packet.pts * packet.time_base - origin
+        for time, _ in timed(container, container.streams.video[0], Fraction(at_ms, 1000)):
             if time <= limit and (best is None or time > best):
                 best = time
             if earliest is None or time < earliest:

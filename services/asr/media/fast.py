@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 
-import av
 from av.container import InputContainer
-from av.packet import Packet
 from av.video.stream import VideoStream
 
-from services.asr.media import ffmpeg
-from services.asr.media.formats import OPEN_OPTIONS
-from services.asr.media.h264 import Configuration, NotAvc, is_restart
+from services.asr.media import ffmpeg, parameter_sets
+from services.asr.media.nal import NotUnderstood
+from services.asr.media.packets import opened, timed
 
 # Offsets are whole milliseconds while frames are not.
 _ROUNDING = Fraction(1, 2000)
@@ -32,39 +30,48 @@ def span(canonical: Path, start: Fraction, end: Fraction) -> tuple[Fraction, Fra
     else the first frame), and ends before the first frame behind `end` that none of its frames needs. Reads
     packets only.
     """
-    with av.open(f"file:{canonical}", options=OPEN_OPTIONS) as container:
+    with opened(canonical) as container:
         stream = container.streams.video[0]
         first = _begin(container, stream, start + _ROUNDING)
         return first, max(end, _end(container, stream, first, end - _ROUNDING))
 
 
 def _begin(container: InputContainer, stream: VideoStream, limit: Fraction) -> Fraction:
-    length_size = _length_size(stream)
+    begins = _beginnings(stream)
     to = limit
     while to > max(Fraction(0), limit - _FARTHEST_SECONDS):
         best: Fraction | None = None
         landed: Fraction | None = None
-        for time, packet in _packets(container, stream, to):
+        for time, packet in timed(container, stream, to):
             if not packet.is_keyframe:
                 continue
             landed = time if landed is None else landed
             if time > to:
                 break
-            if length_size is None or is_restart(bytes(packet), length_size):
+            if begins(bytes(packet)):
                 best = time
         if best is not None:
             return max(Fraction(0), best)
         if landed is None or landed >= to:
             break
         to = landed - _BEFORE
-    return max(Fraction(0), next((time for time, _ in _packets(container, stream, Fraction(0))), Fraction(0)))
+    return max(Fraction(0), next((time for time, _ in timed(container, stream, Fraction(0))), Fraction(0)))
+
+
+def _beginnings(stream: VideoStream) -> Callable[[bytes], bool]:
+    """Return what tells of a key frame whether a clip can begin there; where nothing is known, all can."""
+    context = stream.codec_context
+    try:
+        return parameter_sets.read(context.name, context.extradata).begins
+    except NotUnderstood:
+        return lambda _sample: True
 
 
 def _end(container: InputContainer, stream: VideoStream, first: Fraction, end: Fraction) -> Fraction:
     """Return the time of the first frame at or behind `end` that begins nothing but what comes after it."""
     times: list[Fraction] = []
     last = first
-    for time, packet in _packets(container, stream, first):
+    for time, packet in timed(container, stream, first):
         if time >= first:
             times.append(time)
             last = max(last, time + Fraction(packet.duration or 0) * packet.time_base)
@@ -76,17 +83,6 @@ def _end(container: InputContainer, stream: VideoStream, first: Fraction, end: F
         if left >= end and left > before:
             return left
     return last
-
-
-def _packets(
-    container: InputContainer, stream: VideoStream, at: Fraction
-) -> Iterator[tuple[Fraction, Packet[VideoStream]]]:
-    """Yield (time shown, packet) in the order of decoding, from a key frame at or before `at`."""
-    origin = Fraction(container.start_time or 0, av.time_base)
-    container.seek(max(0, int((at + origin) * av.time_base)), backward=True)
-    for packet in container.demux(stream):
-        if packet.pts is not None and packet.time_base is not None:
-            yield packet.pts * packet.time_base - origin, packet
 
 
 async def copy_sound(
@@ -106,20 +102,9 @@ async def copy_sound(
     await ffmpeg.run(
         (
             *("-ss", f"{float(first):.6f}", *ffmpeg.source(canonical), "-t", f"{float(end - first):.6f}"),
-            *("-map", "0:a:0", "-c", "copy", "-avoid_negative_ts", "make_zero", "-map_metadata", "-1"),
-            *("-movflags", "+faststart", "-f", "mp4", ffmpeg.target(out)),
+            *("-map", "0:a:0", "-c", "copy", "-avoid_negative_ts", "make_zero", *ffmpeg.mp4(out)),
         ),
         timeout_seconds=timeout_seconds,
         duration_ms=round((end - first) * 1000),
         on_progress=on_progress,
     )
-
-
-def _length_size(stream: VideoStream) -> int | None:
-    """Return how H.264's units are measured, or None where a key frame's flag is all that can be asked."""
-    if stream.codec_context.name != "h264":
-        return None
-    try:
-        return Configuration.parse(stream.codec_context.extradata or b"").length_size
-    except NotAvc:
-        return None

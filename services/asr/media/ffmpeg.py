@@ -71,6 +71,11 @@ def target(path: Path) -> str:
     return f"file:{path}"
 
 
+def mp4(path: Path) -> tuple[str, ...]:
+    """Return the arguments that end an MP4: index in front, nothing taken over of what its source says."""
+    return ("-map_metadata", "-1", "-movflags", "+faststart", "-f", "mp4", target(path))
+
+
 async def run(
     arguments: Sequence[str],
     *,

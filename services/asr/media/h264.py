@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from services.asr.media.nal import NotUnderstood, bits, number_at, packed, sized_units, units
+
 _IDR = 5
 _MOST_PPS_ID = 255
 _MOST_SPS_ID = 31
 
 
-class NotAvc(ValueError):
-    """The bytes are no AVC decoder configuration record."""
-
-
 @dataclass(frozen=True)
-class Configuration:
+class AvcConfiguration:
     """An AVC decoder configuration record: the parameter sets that a track's samples refer to by id."""
 
     head: bytes
@@ -23,14 +21,14 @@ class Configuration:
     tail: bytes
 
     @classmethod
-    def parse(cls, record: bytes) -> Configuration:
-        """Read a record. Raises NotAvc."""
+    def parse(cls, record: bytes) -> AvcConfiguration:
+        """Read a record. Raises NotUnderstood."""
         if len(record) < 8 or record[0] != 1:
-            raise NotAvc("no AVC configuration record")
-        sps, at = _sets(record, 6, record[5] & 0x1F)
+            raise NotUnderstood("no AVC configuration record")
+        sps, at = sized_units(record, 6, record[5] & 0x1F)
         if at >= len(record):
-            raise NotAvc("the AVC configuration record ends early")
-        pps, at = _sets(record, at + 1, record[at])
+            raise NotUnderstood("the AVC configuration record ends early")
+        pps, at = sized_units(record, at + 1, record[at])
         return cls(record[:5], sps, pps, record[at:])
 
     @property
@@ -38,56 +36,39 @@ class Configuration:
         """Bytes of the length before each unit of a sample."""
         return (self.head[4] & 3) + 1
 
+    def is_restart(self, sample: bytes) -> bool:
+        """See Configuration.
+
+        The key frame flag isn't enough: with open groups frames shown before a key frame are stored behind
+        it and refer to the group before.
+        """
+        return any(unit[:1] and unit[0] & 0x1F == _IDR for unit in units(sample, self.length_size))
+
+    def begins(self, sample: bytes) -> bool:
+        """See Configuration."""
+        return self.is_restart(sample)
+
+    def edge_options(self) -> tuple[str, ...]:
+        """See Configuration; the encoder numbers its sets as it is told."""
+        return ("-x264-params", f"sps-id={self.free_id()}")
+
     def free_id(self) -> int:
         """Return an id that neither a sequence nor a picture parameter set of this track has."""
-        taken = {_first_number(unit[4:]) for unit in self.sps} | {
-            _first_number(unit[1:]) for unit in self.pps
-        }
+        taken = {number_at(bits(unit[4:12]), 0)[0] for unit in self.sps}
+        taken |= {number_at(bits(unit[1:9]), 0)[0] for unit in self.pps}
         return next(number for number in range(1, _MOST_SPS_ID + 1) if number not in taken)
 
-    def joined(self, other: Configuration) -> bytes:
-        """Return a record with the sets of both; their ids must differ."""
-        sps, pps = self.sps + other.sps, self.pps + other.pps
+    def joined(self, edges: AvcConfiguration) -> bytes:
+        """See Configuration; the ids must differ."""
+        if edges.length_size != self.length_size:
+            raise NotUnderstood("the edges measure their units in another way")
+        sps, pps = self.sps + edges.sps, self.pps + edges.pps
         if len(sps) > _MOST_SPS_ID or len(pps) > _MOST_PPS_ID:
-            raise NotAvc("too many parameter sets")
+            raise NotUnderstood("too many parameter sets")
         return b"".join(
-            (self.head, bytes([0xE0 | len(sps)]), _packed(sps), bytes([len(pps)]), _packed(pps), self.tail)
+            (self.head, bytes([0xE0 | len(sps)]), packed(sps), bytes([len(pps)]), packed(pps), self.tail)
         )
 
-
-def is_restart(sample: bytes, length_size: int) -> bool:
-    """Tell whether a sample is an IDR picture: nothing behind it refers to anything before it.
-
-    The key frame flag isn't enough: with open groups frames shown before a key frame are stored behind it
-    and refer to the group before.
-    """
-    at = 0
-    while at + length_size < len(sample):
-        length = int.from_bytes(sample[at : at + length_size], "big")
-        if sample[at + length_size] & 0x1F == _IDR:
-            return True
-        at += length_size + length
-    return False
-
-
-def _sets(record: bytes, at: int, count: int) -> tuple[tuple[bytes, ...], int]:
-    found: list[bytes] = []
-    for _ in range(count):
-        length = int.from_bytes(record[at : at + 2], "big")
-        unit = record[at + 2 : at + 2 + length]
-        if not length or len(unit) < length:
-            raise NotAvc("the AVC configuration record ends early")
-        found.append(unit)
-        at += 2 + length
-    return tuple(found), at
-
-
-def _packed(units: tuple[bytes, ...]) -> bytes:
-    return b"".join(len(unit).to_bytes(2, "big") + unit for unit in units)
-
-
-def _first_number(payload: bytes) -> int:
-    """Read the Exp-Golomb number that a payload begins with: the id of a parameter set."""
-    bits = "".join(f"{byte:08b}" for byte in payload[:8])
-    zeros = len(bits) - len(bits.lstrip("0"))
-    return int(bits[zeros : 2 * zeros + 1] or "1", 2) - 1
+    def edge_sample(self, sample: bytes) -> bytes:
+        """See Configuration; its numbers are right already."""
+        return sample

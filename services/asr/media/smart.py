@@ -13,20 +13,28 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-import av
-
 from libs.common import child
-from services.asr.media import ffmpeg
+from services.asr.media import ffmpeg, parameter_sets
 from services.asr.media.canonical import ENCODE_VIDEO
 from services.asr.media.errors import FfmpegFailed, FfmpegTimeout
-from services.asr.media.formats import OPEN_OPTIONS
-from services.asr.media.h264 import Configuration, NotAvc, is_restart
+from services.asr.media.nal import NotUnderstood
+from services.asr.media.packets import opened, timed
 from services.asr.media.seek import two_stage
 from services.asr.media.splice import Job
 
 # Below this there is nothing to gain over encoding all of it.
 _SHORTEST_COPY = Fraction(3)
 _ENCODED_SHARE = 0.8
+# Its sets in the header alone, where they are given other numbers; no wavefronts, whose places count bytes.
+_PLAIN = ("-tag:v", "hvc1", "-x265-params", "log-level=error:info=0:wpp=0:open-gop=0")
+# What encodes the edges of each codec, and how many times longer that takes than H.264 for the whole.
+_EDGES: dict[str, tuple[tuple[str, ...], int]] = {
+    "h264": (ENCODE_VIDEO, 1),
+    "hevc": (
+        ("-c:v", "libx265", "-preset", "superfast", "-crf", "20", "-pix_fmt", "yuv420p", *_PLAIN),
+        6,
+    ),
+}
 
 
 class NotSpliced(Exception):
@@ -35,41 +43,47 @@ class NotSpliced(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """Which part of a span is copied, in seconds, and the id that the encoded edges' parameter sets get."""
+    """Which part of a span is copied, in seconds, and how the edges around it are encoded."""
 
     copy_from: Fraction
     copy_to: Fraction
-    free_id: int
+    encoder: tuple[str, ...]
 
 
 def plan(canonical: Path, first: Fraction, end: Fraction) -> Plan | None:
     """Find the longest part of `[first, end)` between two restart points, or None when it isn't worth it.
 
-    Reads packets only. None, too, for anything but 8-bit 4:2:0 H.264 in one configuration.
+    Reads packets only. None, too, for anything but 8-bit 4:2:0 H.264 or HEVC in one configuration.
     """
-    with av.open(f"file:{canonical}", options=OPEN_OPTIONS) as container:
+    with opened(canonical) as container:
         stream = container.streams.video[0]
         context = stream.codec_context
-        if context.name != "h264" or context.pix_fmt != "yuv420p":
+        encoder, cost = _EDGES.get(context.name, ((), 0))
+        if not encoder or context.pix_fmt != "yuv420p":
             return None
         try:
-            configuration = Configuration.parse(context.extradata or b"")
-        except NotAvc:
+            configuration = parameter_sets.read(context.name, context.extradata)
+        except NotUnderstood:
             return None
-        origin = Fraction(container.start_time or 0, av.time_base)
-        container.seek(max(0, int((first + origin) * av.time_base)), backward=True)
         restarts: list[Fraction] = []
-        for packet in container.demux(stream):
-            if packet.pts is None or packet.time_base is None or not packet.is_keyframe:
-                continue
-            time = packet.pts * packet.time_base - origin
-            if time > end:
+        hung_on: set[Fraction] = set()
+        for time, packet in timed(container, stream, first):
+            if packet.is_keyframe and time > end:
                 break
-            if time >= first and is_restart(bytes(packet), configuration.length_size):
+            if packet.is_keyframe and time >= first and configuration.is_restart(bytes(packet)):
                 restarts.append(time)
-    if len(restarts) < 2 or restarts[-1] - restarts[0] < _SHORTEST_COPY:
+            elif restarts and time < restarts[-1]:
+                # frames shown before it hang on it: no copy can end there
+                hung_on.add(restarts[-1])
+    ends = [time for time in restarts if time not in hung_on]
+    if not ends or not _worth_it(first, restarts[0], ends[-1], end, cost):
         return None
-    return Plan(restarts[0], restarts[-1], configuration.free_id())
+    return Plan(restarts[0], ends[-1], (*encoder, *configuration.edge_options()))
+
+
+def _worth_it(first: Fraction, copy_from: Fraction, copy_to: Fraction, end: Fraction, cost: int) -> bool:
+    edges = copy_from - first + end - copy_to
+    return copy_to - copy_from >= max(_SHORTEST_COPY, edges * (cost - 1))
 
 
 async def cut(
@@ -84,18 +98,17 @@ async def cut(
     """Write `[first, end)` to `out`; `first` is when a frame is shown.
 
     Raises:
-        NotSpliced: it can't be done, or the join failed.
-        MediaError, MediaInfrastructure, FfmpegTimeout: ffmpeg failed.
+        NotSpliced: it can't be done, or an edge or the join failed.
+        MediaInfrastructure, FfmpegTimeout: this machine is at fault, or nobody can tell.
     """
     found = await asyncio.to_thread(plan, canonical, first, end)
     if found is None:
         raise NotSpliced("too few restart points, or no H.264 of the usual kind")
     edges = {"head": (first, found.copy_from), "tail": (found.copy_to, end)}
     paths = {name: out.with_suffix(f".{name}.mp4") for name, (begin, to) in edges.items() if to > begin}
-    job_path = out.with_suffix(".json")
     try:
         await _all(
-            _encode(canonical, path, edges[name], found.free_id, timeout_seconds)
+            _encode(canonical, path, edges[name], found.encoder, timeout_seconds)
             for name, path in paths.items()
         )
         if on_progress is not None:
@@ -109,13 +122,10 @@ async def cut(
             copy_to=str(found.copy_to),
             end=str(end),
         )
-        await asyncio.to_thread(job_path.write_text, job.dumps())
-        await _join(job_path, timeout_seconds)
+        await _join(job, timeout_seconds, on_progress)
     finally:
-        for path in (*paths.values(), job_path):
+        for path in paths.values():
             path.unlink(missing_ok=True)
-    if on_progress is not None:
-        on_progress(1.0)
 
 
 async def copy(
@@ -132,18 +142,12 @@ async def copy(
     Raises:
         FfmpegFailed: the join failed. FfmpegTimeout: it took too long.
     """
-    job_path = out.with_suffix(".json")
     times = {"first": str(first), "copy_from": str(first), "copy_to": str(end), "end": str(end)}
     job = Job(canonical=str(canonical), head="", tail="", out=str(out), **times)
     try:
-        await asyncio.to_thread(job_path.write_text, job.dumps())
-        await _join(job_path, timeout_seconds)
+        await _join(job, timeout_seconds, on_progress)
     except NotSpliced as error:
         raise FfmpegFailed(str(error)) from error
-    finally:
-        job_path.unlink(missing_ok=True)
-    if on_progress is not None:
-        on_progress(1.0)
 
 
 async def _all(works: Iterable[Coroutine[None, None, None]]) -> None:
@@ -158,24 +162,33 @@ async def _all(works: Iterable[Coroutine[None, None, None]]) -> None:
 
 
 async def _encode(
-    canonical: Path, out: Path, span: tuple[Fraction, Fraction], free_id: int, timeout_seconds: float
+    canonical: Path,
+    out: Path,
+    span: tuple[Fraction, Fraction],
+    encoder: tuple[str, ...],
+    timeout_seconds: float,
 ) -> None:
-    await ffmpeg.run(
-        (
-            # the canonical file has an exact index: no long run-up
-            *two_stage(canonical, *span, run_up_seconds=1),
-            *("-map", "0:v:0", "-an", *ENCODE_VIDEO, "-x264-params", f"sps-id={free_id}"),
-            *("-f", "mp4", ffmpeg.target(out)),
-        ),
-        timeout_seconds=timeout_seconds,
-    )
-
-
-async def _join(job: Path, timeout_seconds: float) -> None:
-    argv = [sys.executable, "-m", "services.asr.media.splice", str(job)]
     try:
-        done = await child.run(argv, timeout_seconds=timeout_seconds)
+        await ffmpeg.run(
+            (
+                # the canonical file has an exact index: no long run-up
+                *two_stage(canonical, *span, run_up_seconds=1),
+                *("-map", "0:v:0", "-an", *encoder, "-f", "mp4", ffmpeg.target(out)),
+            ),
+            timeout_seconds=timeout_seconds,
+        )
+    except FfmpegFailed as error:
+        # not every ffmpeg has an encoder of HEVC
+        raise NotSpliced(str(error)) from error
+
+
+async def _join(job: Job, timeout_seconds: float, on_progress: ffmpeg.Progress | None) -> None:
+    argv = [sys.executable, "-m", "services.asr.media.splice"]
+    try:
+        done = await child.run(argv, timeout_seconds=timeout_seconds, stdin=job.dumps().encode())
     except child.ChildTimeout as error:
         raise FfmpegTimeout(f"joining a clip was stopped after {timeout_seconds:.0f} s") from error
     if done.returncode != 0:
         raise NotSpliced(f"the join failed: {done.stderr_text.strip()[-500:]}")
+    if on_progress is not None:
+        on_progress(1.0)

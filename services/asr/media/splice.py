@@ -1,6 +1,6 @@
-"""Join encoded edges and copied middle into one clip: `python -m services.asr.media.splice JOB`.
+"""Join encoded edges and copied middle into one clip: `python -m services.asr.media.splice`.
 
-A process of its own, since it opens files of strangers and must be stoppable. JOB is a `Job` as JSON.
+A process of its own, since it opens files of strangers and must be stoppable. A `Job` comes as JSON on stdin.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -18,9 +18,10 @@ import av
 from av.container import InputContainer
 from av.packet import Packet
 from av.stream import Stream
+from av.video.stream import VideoStream
 
-from services.asr.media.formats import OPEN_OPTIONS
-from services.asr.media.h264 import Configuration
+from services.asr.media import parameter_sets
+from services.asr.media.packets import opened, timed
 
 # An audio packet lasts less; one more before the start lets the decoder settle.
 _AUDIO_LEAD = Fraction(1, 20)
@@ -50,34 +51,32 @@ class Job:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Video packets of one file: those shown in `[begin, end)` of its own time, moved by `shift`."""
+    """Video packets of one file: those shown in `[begin, end)` of its own time, moved by `shift`.
 
-    path: str
+    `rewrite` changes their bytes; None leaves them as they are.
+    """
+
+    path: Path
     begin: Fraction
     end: Fraction
     shift: Fraction
+    rewrite: Callable[[bytes], bytes] | None = None
 
     def packets(self) -> Iterator[tuple[Fraction, Packet[Stream]]]:
         """Yield packets in the order they are decoded, each with the time it is shown in the clip."""
-        with _opened(self.path) as container:
+        with opened(self.path) as container:
             stream = container.streams.video[0]
-            yield from _between(container, stream, self.begin, self.end, self.shift)
-
-
-def _opened(path: str) -> InputContainer:
-    return av.open(f"file:{path}", options=OPEN_OPTIONS)
+            for time, packet in _between(container, stream, self.begin, self.end, self.shift):
+                yield time, packet if self.rewrite is None else _rewritten(packet, self.rewrite)
 
 
 def _between(
     container: InputContainer, stream: Stream, begin: Fraction, end: Fraction, shift: Fraction
 ) -> Iterator[tuple[Fraction, Packet[Stream]]]:
-    origin = Fraction(container.start_time or 0, av.time_base)
-    container.seek(max(0, int((begin + origin) * av.time_base)), backward=True)
-    for packet in container.demux(stream):
-        if packet.pts is None or packet.dts is None or packet.time_base is None:
+    for time, packet in timed(container, stream, begin):
+        if packet.dts is None:
             continue
-        time = packet.pts * packet.time_base - origin
-        if packet.dts * packet.time_base - origin >= end:
+        if time - (packet.pts - packet.dts) * packet.time_base >= end:
             return
         if begin <= time < end:
             yield time + shift, packet
@@ -87,17 +86,18 @@ def join(job: Job) -> None:
     """Write the clip. Memory doesn't grow with its length beyond a number for each frame."""
     first, end = Fraction(job.first), Fraction(job.end)
     copy_from, copy_to = Fraction(job.copy_from), Fraction(job.copy_to)
-    pieces = [_Piece(job.canonical, copy_from, copy_to, -first)]
-    if job.head:
-        pieces.insert(0, _Piece(job.head, Fraction(0), copy_from - first, Fraction(0)))
-    if job.tail:
-        pieces.append(_Piece(job.tail, Fraction(0), end - copy_to, copy_to - first))
     with ExitStack() as stack:
-        source = stack.enter_context(_opened(job.canonical))
+        source = stack.enter_context(opened(Path(job.canonical)))
         out = stack.enter_context(av.open(f"file:{job.out}", "w", "mp4", options={"movflags": "+faststart"}))
         video_in, audio_in = source.streams.video[0], source.streams.audio[0]
         video, audio = out.add_stream_from_template(video_in), out.add_stream_from_template(audio_in)
-        video.codec_context.extradata = _configuration(video_in.codec_context.extradata, job)
+        header, edge_sample = _joined(video_in, job.head or job.tail)
+        video.codec_context.extradata = header
+        pieces = [_Piece(Path(job.canonical), copy_from, copy_to, -first)]
+        if job.head:
+            pieces.insert(0, _Piece(Path(job.head), Fraction(0), copy_from - first, Fraction(0), edge_sample))
+        if job.tail:
+            pieces.append(_Piece(Path(job.tail), Fraction(0), end - copy_to, copy_to - first, edge_sample))
         sound = _between(source, audio_in, max(Fraction(0), first - _AUDIO_LEAD), end, -first)
         picture = ((decode, shown, packet, video) for decode, shown, packet in _timed(pieces))
         heard = ((time, time, packet, audio) for time, packet in sound)
@@ -119,16 +119,27 @@ def _timed(pieces: list[_Piece]) -> Iterator[tuple[Fraction, Fraction, Packet[St
             yield next(decode) - ahead, time, packet
 
 
-def _configuration(record: bytes | None, job: Job) -> bytes:
-    """Return the track's header with the parameter sets of the copied and of the encoded packets."""
-    edge = job.head or job.tail
+def _joined(video: VideoStream, edge: str) -> tuple[bytes | None, Callable[[bytes], bytes] | None]:
+    """Return the header of copied and of encoded packets together, and what makes the latter fit to it.
+
+    `edge` is a file of encoded packets; empty when there are none.
+    """
+    record = video.codec_context.extradata
     if not edge:
-        return record or b""
-    configuration = Configuration.parse(record or b"")
-    with _opened(edge) as container:
-        encoded = container.streams.video[0].codec_context.extradata
-    return configuration.joined(Configuration.parse(encoded or b""))
+        return record, None
+    configuration = parameter_sets.read(video.codec_context.name, record)
+    with opened(Path(edge)) as container:
+        context = container.streams.video[0].codec_context
+        encoded = parameter_sets.read(context.name, context.extradata)
+    return configuration.joined(encoded), configuration.edge_sample
+
+
+def _rewritten(packet: Packet[Stream], rewrite: Callable[[bytes], bytes]) -> Packet[Stream]:
+    made: Packet[Stream] = Packet(rewrite(bytes(packet)))
+    made.pts, made.dts, made.duration = packet.pts, packet.dts, packet.duration
+    made.time_base, made.is_keyframe = packet.time_base, packet.is_keyframe
+    return made
 
 
 if __name__ == "__main__":
-    join(Job(**json.loads(Path(sys.argv[1]).read_text())))
+    join(Job(**json.load(sys.stdin)))

@@ -2,26 +2,23 @@
 
 import asyncio
 import hashlib
-import importlib
 from functools import partial
-from multiprocessing.process import BaseProcess
-from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import pytest
 from frontrow.asr.v1 import live_material_service_pb2 as pb
 
-from libs.common.surroundings import WorkerSurroundings
 from libs.common.testing import eventually
 from services.asr.worker.mount import AsrWorker
-from services.asr.worker.settings import AsrWorkerSettings
-from tests import forked
 from tests.integration.asr.bed import COMPLETED, Bed
 from tests.integration.asr.scripted_engine import Scripted
 from tests.integration.asr.web import site
-from tests.integration.asr.workers import finished, worker_settings
+from tests.integration.asr.workers import environment, finished, worker_settings
+from tests.integration.hanging import hung, kill
 
 pytestmark = pytest.mark.timeout(300)
+
+WORKER = "tests.integration.asr.scripted_worker"
 
 # Where the worker stops dead: after so many calls of a method; and the chunks (of two) that are left then.
 STAGES = {
@@ -34,40 +31,6 @@ STAGES = {
     "services.asr.worker.summaries:Summarizer.summarize:1": 0,
     "services.asr.worker.peers:AsrPeer.complete:1": 0,
 }
-
-
-def run_until_killed(common: WorkerSurroundings, scratch: Path, place: str, hanging: Event) -> None:
-    """Work until the place is reached, then hang for ever."""
-    module, name, count = place.split(":")
-    class_name, method = name.split(".")
-    owner = getattr(importlib.import_module(module), class_name)
-    original, left = getattr(owner, method), [int(count)]
-
-    async def then_hang(*arguments: object, **named: object) -> object:
-        answer = await original(*arguments, **named)
-        left[0] -= 1
-        if left[0] == 0:
-            hanging.set()
-            await asyncio.Event().wait()
-        return answer
-
-    setattr(owner, method, then_hang)
-
-    async def main() -> None:
-        await AsrWorker(_settings(scratch), common, engine=Scripted()).start()
-        await asyncio.Event().wait()
-
-    asyncio.run(main())
-
-
-async def hung(bed: Bed, scratch: Path, place: str) -> BaseProcess:
-    """Start a worker process and wait until it hangs at the place."""
-    hanging = forked.context().Event()
-    common = WorkerSurroundings(bed.common.transport, bed.common.peers, bed.common.store)
-    process = forked.start(run_until_killed, common, scratch, place, hanging)
-    await eventually(lambda: hanging.is_set() or not process.is_alive(), 120)
-    assert process.is_alive()
-    return process
 
 
 async def hash_of(bed: Bed, material_id: str) -> str:
@@ -88,12 +51,11 @@ async def test_a_run_that_was_killed_anywhere_is_ended_by_the_next_one_as_if_not
             request = pb.CreateLiveMaterialRequest(name=place, media_url=served.url)
             killed[place] = (await bed.materials.CreateLiveMaterial(request)).live_material
         # each takes one of the tasks, whichever
-        processes = await asyncio.gather(*(hung(bed, tmp_path, place) for place in STAGES))
-        for process in processes:
-            process.kill()
-            await asyncio.to_thread(process.join)
+        settings = environment(bed, tmp_path)
+        for process in await asyncio.gather(*(hung(WORKER, place, settings) for place in STAGES)):
+            await kill(process)
         engine, unbroken = Scripted(), await bed.material(short)
-        worker = AsrWorker(_settings(tmp_path), bed.common, engine=engine)
+        worker = AsrWorker(worker_settings(tmp_path), bed.common, engine=engine)
         await worker.start()
         for material in [*killed.values(), unbroken]:
             await bed.until(material.id, COMPLETED, seconds=60)
@@ -103,10 +65,3 @@ async def test_a_run_that_was_killed_anywhere_is_ended_by_the_next_one_as_if_not
     assert {await hash_of(bed, material.id) for material in killed.values()} == {wanted}
     assert engine.calls == sum(STAGES.values()) + 2
     assert await asyncio.to_thread(lambda: list(tmp_path.glob("asr-*"))) == []
-
-
-def _settings(scratch: Path) -> AsrWorkerSettings:
-    settings = worker_settings(scratch)
-    return settings.model_copy(
-        update={"fetch": settings.fetch.model_copy(update={"allow_loopback": True, "piece_bytes": 1 << 16})}
-    )

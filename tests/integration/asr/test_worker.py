@@ -13,13 +13,20 @@ from tests.integration.asr.bed import COMPLETED, PENDING, Bed
 from tests.integration.asr.workers import (
     ENGINE_SECONDS,
     Counting,
+    environment,
     finished,
-    kill_after,
     stages,
     worker_settings,
 )
+from tests.integration.hanging import hung, kill
 
 pytestmark = pytest.mark.timeout(500)
+
+
+async def killed_after(bed: Bed, scratch: Path, call: str) -> None:
+    """Run a worker process until a call to the asr context has been answered, and kill it there."""
+    place = f"services.asr.worker.peers:AsrPeer.{call}:1"
+    await kill(await hung("services.asr.worker", place, environment(bed, scratch)))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +79,7 @@ async def test_a_worker_killed_between_the_result_and_the_tasks_finish_transcrib
     bed: Bed, engine: FasterWhisper, shortest: bytes, tmp_path: Path
 ) -> None:
     material = await bed.material(shortest)
-    await kill_after(bed, material.id, tmp_path / "killed", "complete")
+    await killed_after(bed, tmp_path / "killed", "complete")
     completed = await bed.read(material.id)
     assert completed.asr_status == COMPLETED
     assert not await finished(bed, material)
@@ -93,7 +100,7 @@ async def test_a_worker_killed_after_a_part_resumes_and_ends_as_an_unbroken_run_
     bed: Bed, engine: FasterWhisper, short: bytes, tmp_path: Path, unbroken: live_material_pb2.LiveMaterial
 ) -> None:
     material = await bed.material(short)
-    await kill_after(bed, material.id, tmp_path / "scratch", "save_part")
+    await killed_after(bed, tmp_path / "scratch", "save_part")
     await bed.until(material.id, PENDING, seconds=30)
     assert list((tmp_path / "scratch").glob("asr-*")) != []
 

@@ -1,18 +1,15 @@
-"""Workers of the asr tests: the real engine, counted, and a process that dies where a test wants it to."""
+"""Workers of the asr tests: the real engine, counted, and the settings of workers here and of processes."""
 
 import asyncio
-import os
-import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from frontrow.asr.v1 import live_material_pb2
 from frontrow.task.v1 import task_pb2, task_service_pb2
 
-from libs.common.child import command
 from services.asr.media import ffmpeg
 from services.asr.worker.engine import Engine
+from services.asr.worker.fetch_settings import FetchSettings
 from services.asr.worker.settings import AsrWorkerSettings
 from services.asr.worker.speech import Segment, Span
 from tests.integration.asr.bed import SAMPLES, Bed
@@ -57,6 +54,7 @@ def worker_settings(scratch: Path) -> AsrWorkerSettings:
         chunk_seconds=10,
         cut_window_seconds=5,
         beam_size=1,
+        fetch=FetchSettings(allow_loopback=True, piece_bytes=1 << 16),
     )
 
 
@@ -85,50 +83,20 @@ async def finished(bed: Bed, material: live_material_pb2.LiveMaterial) -> bool:
     return await task_status(bed, material) == task_pb2.TASK_STATUS_COMPLETED
 
 
-RUN_UNTIL_KILLED = """
-import asyncio, sys
-from pathlib import Path
-from libs.common.settings import PeerSettings, StoreSettings, TransportSettings
-from services.asr.worker import peers
-from libs.common.surroundings import WorkerSurroundings
-from services.asr.worker.mount import AsrWorker
-from services.asr.worker.settings import AsrWorkerSettings
-
-task, asr, store, models, scratch, hang_after = sys.argv[1:]
-
-def hang(original):
-    async def then_hang(*arguments, **named):
-        await original(*arguments, **named)
-        print("HANGING", flush=True)
-        await asyncio.Event().wait()
-    return then_hang
-
-setattr(peers.AsrPeer, hang_after, hang(getattr(peers.AsrPeer, hang_after)))
-common = WorkerSurroundings(TransportSettings(), PeerSettings(task_address=task, asr_address=asr),
-                            StoreSettings(object_store=store))
-settings = AsrWorkerSettings(concurrency=1, model_cache=Path(models), scratch_dir=Path(scratch),
-                             chunk_seconds=10, cut_window_seconds=5, beam_size=1)
-
-async def main():
-    await AsrWorker(settings, common).start()
-    await asyncio.Event().wait()
-
-asyncio.run(main())
-"""
-
-
-async def kill_after(bed: Bed, material_id: str, scratch: Path, hang_after: str) -> None:
-    """Run a worker process that stops dead after one call, and kill it with SIGKILL there."""
-    peers, store = bed.common.peers, bed.common.store.object_store
-    places = [peers.task_address, peers.asr_address, store, str(MODELS), str(scratch), hang_after]
-    process = await asyncio.create_subprocess_exec(
-        *command([sys.executable, "-c", RUN_UNTIL_KILLED, *places]),
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-    )
-    assert process.stdout is not None
-    async with asyncio.timeout(ENGINE_SECONDS):
-        while b"HANGING" not in await process.stdout.readline():
-            pass
-    process.send_signal(signal.SIGKILL)
-    await process.wait()
+def environment(bed: Bed, scratch: Path) -> dict[str, str]:
+    """Return the settings of a worker process like `worker_settings`, and where its peers are."""
+    settings, worker = worker_settings(scratch), "FRONTROW_ASR_WORKER"
+    return {
+        "FRONTROW_TASK_ADDRESS": bed.common.peers.task_address,
+        "FRONTROW_ASR_ADDRESS": bed.common.peers.asr_address,
+        "FRONTROW_OBJECT_STORE": bed.common.store.object_store,
+        f"{worker}_LISTEN": "127.0.0.1:0",
+        f"{worker}_CONCURRENCY": str(settings.concurrency),
+        f"{worker}_MODEL_CACHE": str(settings.model_cache),
+        f"{worker}_SCRATCH_DIR": str(settings.scratch_dir),
+        f"{worker}_CHUNK_SECONDS": str(settings.chunk_seconds),
+        f"{worker}_CUT_WINDOW_SECONDS": str(settings.cut_window_seconds),
+        f"{worker}_BEAM_SIZE": str(settings.beam_size),
+        "FRONTROW_ASR_FETCH_ALLOW_LOOPBACK": str(settings.fetch.allow_loopback),
+        "FRONTROW_ASR_FETCH_PIECE_BYTES": str(settings.fetch.piece_bytes),
+    }

@@ -1,11 +1,14 @@
 """Cuts that copy everything and say where they begin, and exact cuts of what can't be spliced."""
 
 import random
+from fractions import Fraction
 from pathlib import Path
 
+import av
 import pytest
 
-from services.asr.media import audio, canonical, cut
+from libs.common import child
+from services.asr.media import audio, canonical, cut, ffmpeg, smart
 from services.asr.media.canonical import Canonical
 from services.asr.media.errors import SpanOutside
 from services.asr.media.probe import probe
@@ -84,8 +87,37 @@ async def test_sound_without_picture_can_be_copied(tmp_path: Path) -> None:
     assert onsets(tmp_path / "a.wav") == pytest.approx([3.25 - done.start_ms / 1000], abs=0.05)
 
 
+@pytest.mark.parametrize(("suffix", "fps"), [("mp4", "25"), ("ts", "30000/1001"), ("mkv", "25")])
+async def test_long_cuts_of_hevc_copy_whole_groups_and_are_exact(
+    tmp_path: Path, suffix: str, fps: str
+) -> None:
+    whole = record(tmp_path / "whole.mp4", seconds=16, fps=fps, gop_seconds=8)
+    closed = (*HEVC[:-1], f"{HEVC[-1]}:open-gop=0:keyint=25:min-keyint=25:scenecut=0", "-c:a", "copy")
+    made = await canonical_of(remake(whole, tmp_path / f"live.{suffix}", *closed))
+    frames = frame_times(made.path)
+    chance = random.Random(f"spliced{suffix}")
+    clip = tmp_path / "clip.mp4"
+    for _ in range(3):
+        start = chance.randrange(0, 3_000)
+        end = start + chance.randrange(11_000, 12_900)
+        done = await cut.cut(made.path, clip, start, end, media=made.media)
+        assert smart.plan(made.path, cut.frame_time(made.path, start), Fraction(end, 1000)) is not None
+        shown = frame_times(clip)
+        numbers = [number for number, _ in shown]
+        assert numbers == list(range(max(n for n, t in frames if t <= (start + 0.5) / 1000), numbers[-1] + 1))
+        assert abs(numbers[-1] - max(n for n, time in frames if time < end / 1000)) <= 1
+        times = dict(frames)
+        assert max(abs(t - times[n] + done.start_ms / 1000) for n, t in shown) < 0.002
+        complaints = await child.run(
+            [ffmpeg.find(), "-v", "warning", "-i", str(clip), "-f", "null", "-"], timeout_seconds=60
+        )
+        assert (complaints.returncode, complaints.stderr_text) == (0, "")
+        with av.open(str(clip)) as container:
+            assert container.streams.video[0].codec_context.codec_tag == "hvc1"
+
+
 @pytest.mark.parametrize("suffix", ["mp4", "ts", "mkv"])
-async def test_cuts_of_hevc_are_exact_to_the_frame_though_all_of_it_is_encoded(
+async def test_short_cuts_of_hevc_are_exact_to_the_frame_though_all_of_it_is_encoded(
     tmp_path: Path, suffix: str
 ) -> None:
     whole = record(tmp_path / "whole.mp4", seconds=16, gop_seconds=8)

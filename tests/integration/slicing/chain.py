@@ -31,6 +31,16 @@ class Chain:
     def worker(self) -> SlicingLoop:
         return SlicingLoop(build_worker(SlicingWorkerSettings(scratch=self.scratch), self.common))
 
+    def environment(self) -> dict[str, str]:
+        """Return the settings of a worker in a process of its own."""
+        return {
+            "FRONTROW_TASK_ADDRESS": self.common.peers.task_address,
+            "FRONTROW_ASR_ADDRESS": self.common.peers.asr_address,
+            "FRONTROW_OBJECT_STORE": self.common.store.object_store,
+            "FRONTROW_SLICING_SCRATCH": str(self.scratch),
+            "FRONTROW_SLICING_LISTEN": "127.0.0.1:0",
+        }
+
     async def finished(self, project: video_project_pb2.VideoProject) -> video_project_pb2.VideoProject:
         ended = (
             video_project_pb2.VIDEO_PROJECT_STATUS_COMPLETED,
@@ -64,6 +74,9 @@ class Chain:
 
     async def stored(self, project: video_project_pb2.VideoProject) -> list[str]:
         return sorted([key async for key in self.asr.store.list(f"clips/{project.id}/")])
+
+    async def drafts(self, project: video_project_pb2.VideoProject) -> list[str]:
+        return sorted([key async for key in self.asr.store.list(f"drafts/{project.id}/")])
 
     async def download(self, path: Path, **target: object) -> Path:
         request = video_project_service_pb2.DownloadMediaRequest(**target)

@@ -19,10 +19,12 @@ from libs.common.testing import eventually
 from services.asr.media import cut as cutting
 from services.asr.media import ffmpeg
 from services.asr.media.errors import FfmpegTimeout
+from tests.integration.hanging import hung, kill
 from tests.integration.slicing.chain import Chain
 from tests.integration.slicing.runs import begin, clip, save
 
 ROOT = Path(__file__).resolve().parents[3]
+WORKER = "services.asr.slicing"
 SIX_CLIPS = "央行 | 不粘锅 | 玻璃锅盖 | 错题本 | 身份证 | 再见"
 
 
@@ -44,15 +46,8 @@ async def test_a_silent_worker_is_replaced_and_refused_when_it_comes_back(chain:
 
 async def start_process(chain: Chain) -> asyncio.subprocess.Process:
     """Start a worker as a process of its own."""
-    environment = os.environ | {
-        "FRONTROW_TASK_ADDRESS": chain.common.peers.task_address,
-        "FRONTROW_ASR_ADDRESS": chain.common.peers.asr_address,
-        "FRONTROW_OBJECT_STORE": chain.common.store.object_store,
-        "FRONTROW_SLICING_SCRATCH": str(chain.scratch),
-        "FRONTROW_SLICING_LISTEN": "127.0.0.1:0",
-    }
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "services.asr.slicing"), cwd=ROOT, env=environment
+        *(sys.executable, "-m", WORKER), cwd=ROOT, env=os.environ | chain.environment()
     )
 
 
@@ -76,6 +71,35 @@ async def test_a_killed_worker_is_resumed_by_another_and_no_clip_is_doubled(chai
     stored = await chain.stored(project)
     assert stored == sorted([c.media_key for c in clips] + [c.thumbnail_key for c in clips])
     assert set(kept) <= set(stored)
+
+
+async def test_a_draft_whose_worker_was_killed_is_made_by_the_next_one_of_the_same_clips(
+    chain: Chain,
+) -> None:
+    places = (
+        "services.asr.slicing.peers:SlicingPeer.save_clips:1",
+        "services.asr.slicing.drafts.make:DraftMaker.make:1",
+    )
+    material = await chain.asr.transcribed("killed-drafts")
+    both = video_project_pb2.VIDEO_PROJECT_MODE_AI_SLICE_DRAFT
+    projects = [await chain.asr.project(material.id, mode=both, keywords="再见") for _ in places]
+    # each takes one of the tasks, whichever
+    for process in await asyncio.gather(*(hung(WORKER, place, chain.environment()) for place in places)):
+        await kill(process)
+    clips = [await chain.clips(project) for project in projects]
+    assert [len(found) for found in clips] == [1, 1]
+    assert [len(await chain.drafts(project)) for project in projects] in ([0, 1], [1, 0])
+    async with chain.worker():
+        done = [await chain.finished(project) for project in projects]
+        for project in projects:
+            await chain.task_in(project, task_pb2.TASK_STATUS_COMPLETED)
+    assert [await chain.clips(project) for project in projects] == clips
+    for project in done:
+        (key,) = await chain.drafts(project)
+        task = await chain.task(project)
+        assert task.draft_url.endswith(key)
+        assert (task.attempt, bool(project.editing_draft_id)) == (2, True)
+    assert await asyncio.to_thread(lambda: list(chain.scratch.iterdir())) == []
 
 
 async def test_a_worker_that_is_told_to_stop_gives_its_task_back(chain: Chain) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from libs.common.child import command
 from tests.integration.asr.bed import Bed
-from tests.integration.asr.workers import MODELS
+from tests.integration.asr.workers import environment
 
 CHUNK_SECONDS = 15
 
@@ -22,18 +22,8 @@ CHUNK_SECONDS = 15
 async def worker_process(bed: Bed, scratch: Path, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run `python -m services.asr.worker` for the length of the block; SIGKILL ends it."""
     settings = {
-        "FRONTROW_TASK_ADDRESS": bed.common.peers.task_address,
-        "FRONTROW_ASR_ADDRESS": bed.common.peers.asr_address,
-        "FRONTROW_OBJECT_STORE": bed.common.store.object_store,
-        "FRONTROW_ASR_WORKER_LISTEN": "127.0.0.1:0",
-        "FRONTROW_ASR_WORKER_CONCURRENCY": "1",
-        "FRONTROW_ASR_WORKER_MODEL_CACHE": str(MODELS),
-        "FRONTROW_ASR_WORKER_SCRATCH_DIR": str(scratch),
+        **environment(bed, scratch),
         "FRONTROW_ASR_WORKER_CHUNK_SECONDS": str(CHUNK_SECONDS),
-        "FRONTROW_ASR_WORKER_CUT_WINDOW_SECONDS": "5",
-        "FRONTROW_ASR_WORKER_BEAM_SIZE": "1",
-        "FRONTROW_ASR_FETCH_ALLOW_LOOPBACK": "true",
-        "FRONTROW_ASR_FETCH_PIECE_BYTES": "65536",
     }
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(

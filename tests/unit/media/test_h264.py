@@ -2,7 +2,8 @@
 
 import pytest
 
-from services.asr.media.h264 import Configuration, NotAvc, is_restart
+from services.asr.media.h264 import AvcConfiguration
+from services.asr.media.nal import NotUnderstood
 
 SPS0 = bytes.fromhex("6764000dac")  # profile, constraints, level, then id 0 and what follows
 PPS0 = bytes.fromhex("68ebe3")
@@ -18,24 +19,31 @@ def record(sps: tuple[bytes, ...], pps: tuple[bytes, ...], tail: bytes = b"\xfd\
 
 def test_a_record_is_read_and_joined_with_another() -> None:
     first, second = (
-        Configuration.parse(record((SPS0,), (PPS0,))),
-        Configuration.parse(record((SPS1,), (PPS1,))),
+        AvcConfiguration.parse(record((SPS0,), (PPS0,))),
+        AvcConfiguration.parse(record((SPS1,), (PPS1,))),
     )
     assert (first.sps, first.pps, first.length_size) == ((SPS0,), (PPS0,), 4)
-    joined = Configuration.parse(first.joined(second))
+    joined = AvcConfiguration.parse(first.joined(second))
     assert (joined.sps, joined.pps, joined.tail) == ((SPS0, SPS1), (PPS0, PPS1), first.tail)
 
 
 def test_the_free_id_is_one_that_no_set_has() -> None:
-    assert Configuration.parse(record((SPS0,), (PPS0,))).free_id() == 1
-    assert Configuration.parse(record((SPS0, SPS1), (PPS0,))).free_id() == 2
-    assert Configuration.parse(record((SPS0,), (PPS0, PPS1))).free_id() == 2
+    assert AvcConfiguration.parse(record((SPS0,), (PPS0,))).free_id() == 1
+    assert AvcConfiguration.parse(record((SPS0, SPS1), (PPS0,))).free_id() == 2
+    assert AvcConfiguration.parse(record((SPS0,), (PPS0, PPS1))).free_id() == 2
+
+
+def test_edges_that_measure_their_units_differently_are_refused() -> None:
+    first = AvcConfiguration.parse(record((SPS0,), (PPS0,)))
+    other = AvcConfiguration.parse(first.head[:4] + b"\xfd" + record((SPS1,), (PPS1,))[5:])
+    with pytest.raises(NotUnderstood, match="another way"):
+        first.joined(other)
 
 
 @pytest.mark.parametrize("broken", [b"", b"\x00" * 20, record((SPS0,), (PPS0,))[:9], record((b"",), (PPS0,))])
 def test_what_is_no_record_is_refused(broken: bytes) -> None:
-    with pytest.raises(NotAvc):
-        Configuration.parse(broken)
+    with pytest.raises(NotUnderstood):
+        AvcConfiguration.parse(broken)
 
 
 def test_only_an_idr_picture_is_a_restart() -> None:
@@ -44,7 +52,6 @@ def test_only_an_idr_picture_is_a_restart() -> None:
     def sample(*units: bytes) -> bytes:
         return b"".join(len(unit).to_bytes(4, "big") + unit for unit in units)
 
-    assert is_restart(sample(prefix, idr), 4)
-    assert not is_restart(sample(prefix, other), 4)
-    assert not is_restart(b"", 4)
-    assert not is_restart(b"\x00\x00\x00", 4)
+    track = AvcConfiguration.parse(record((SPS0,), (PPS0,)))
+    assert track.is_restart(sample(prefix, idr))
+    assert not any(map(track.is_restart, (sample(prefix, other), b"", bytes(3), bytes(8))))

@@ -1,0 +1,34 @@
+"""Reading a recording's packets without decoding them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import TypeVar
+
+import av
+from av.container import InputContainer
+from av.packet import Packet
+from av.stream import Stream
+
+from services.asr.media.formats import OPEN_OPTIONS
+
+S = TypeVar("S", bound=Stream)
+
+
+def opened(path: Path) -> InputContainer:
+    """Open a local file; only containers of recordings are opened at all."""
+    return av.open(f"file:{path}", options=OPEN_OPTIONS)
+
+
+def timed(container: InputContainer, stream: S, at: Fraction) -> Iterator[tuple[Fraction, Packet[S]]]:
+    """Yield (time shown, packet) in the order of decoding, from a key frame at or before `at` on.
+
+    Times are seconds since the container's first packet, which are the recording's in a canonical file.
+    """
+    origin = Fraction(container.start_time or 0, av.time_base)
+    container.seek(max(0, int((at + origin) * av.time_base)), backward=True)
+    for packet in container.demux(stream):
+        if packet.pts is not None and packet.time_base is not None:
+            yield packet.pts * packet.time_base - origin, packet
