@@ -66,7 +66,10 @@ def _planned(selection: Selection, runs: list[_Run], rules: Rules, wanted: str) 
         raise NothingChosen(
             "TOO_MANY_CLIPS", f"{len(runs)} clips match; narrow the selection or the keywords to {MOST_CLIPS}"
         )
-    return _spans(selection, runs, rules)
+    spans = _spans(selection, runs, rules)
+    if not spans:
+        raise NothingChosen("NO_MATCH", f"what matches {wanted!r} lasts no time")
+    return spans
 
 
 def _choose(selection: Selection, rules: Rules) -> tuple[list[_Run], str]:

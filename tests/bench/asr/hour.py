@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.bench.asr.memory import watching
 from tests.bench.asr.recordings import recording
-from tests.bench.asr.rig import Progress, rig
+from tests.bench.asr.rig import CHUNK_SECONDS, Progress, rig
 from tests.bench.bed import Bed
 from tests.bench.report import Figure
 
@@ -50,8 +50,10 @@ async def one(bed: Bed) -> list[Figure]:
 async def four(bed: Bed) -> list[Figure]:
     """Compare the memory of transcribing one hour and four."""
     hour = bed.amount(3600, 60)
-    single = await _through(bed, hour, slicing=False)
-    four_times = await _through(bed, 4 * hour, slicing=False)
+    # memory is a chunk's, so the short "hour" of a quick run has several, too
+    chunk = bed.amount(CHUNK_SECONDS, 20)
+    single = await _through(bed, hour, slicing=False, chunk_seconds=chunk)
+    four_times = await _through(bed, 4 * hour, slicing=False, chunk_seconds=chunk)
     growth = four_times["peak_bytes"] / single["peak_bytes"]
     return [
         Figure(
@@ -61,9 +63,12 @@ async def four(bed: Bed) -> list[Figure]:
     ]  # fmt: skip
 
 
-async def _through(bed: Bed, seconds: int, *, slicing: bool) -> dict[str, Any]:
+async def _through(
+    bed: Bed, seconds: int, *, slicing: bool, chunk_seconds: int = CHUNK_SECONDS
+) -> dict[str, Any]:
     path, short = await recording(bed.folder, seconds), await recording(bed.folder, 20)
-    async with rig(bed, f"hour_{seconds}", slicing=slicing, concurrency=1) as made:
+    running = rig(bed, f"hour_{seconds}", slicing=slicing, concurrency=1, chunk_seconds=chunk_seconds)
+    async with running as made:
         # the worker is up and has its model, as it has in the middle of a day
         await made.transcribed(await made.material(await made.upload(short)), Progress())
         busy = await asyncio.to_thread(bed.wait_quiet)

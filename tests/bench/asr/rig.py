@@ -30,6 +30,7 @@ from tests.bench.bed import Bed
 
 MODELS = processes.ROOT / "var" / "models"
 LOOK_SECONDS = 0.1
+CHUNK_SECONDS = 600
 _CHUNK_BYTES = 1 << 20
 
 
@@ -131,7 +132,9 @@ class Progress:
 
 
 @asynccontextmanager
-async def rig(bed: Bed, name: str, *, slicing: bool = False, concurrency: int = 0) -> AsyncIterator[Rig]:
+async def rig(
+    bed: Bed, name: str, *, slicing: bool = False, concurrency: int = 0, chunk_seconds: int = CHUNK_SECONDS
+) -> AsyncIterator[Rig]:
     """Run a task server, an asr server and the workers over a fresh database for the length of the block."""
     url = await bed.cluster.make_database(name)
     for context in ("task", "asr"):
@@ -143,6 +146,7 @@ async def rig(bed: Bed, name: str, *, slicing: bool = False, concurrency: int = 
         "FRONTROW_SLICING_SCRATCH": str(folder / "scratch"),
         "FRONTROW_ASR_WORKER_MODEL_CACHE": str(MODELS),
         "FRONTROW_ASR_WORKER_CONCURRENCY": str(concurrency or os.cpu_count()),
+        "FRONTROW_ASR_WORKER_CHUNK_SECONDS": str(chunk_seconds),
         "FRONTROW_ASR_WORKER_LISTEN": processes.free_address(),
         "FRONTROW_SLICING_LISTEN": processes.free_address(),
         "FRONTROW_LOG_LEVEL": "WARNING",

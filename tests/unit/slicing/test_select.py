@@ -64,6 +64,13 @@ def test_a_short_match_grows_within_its_paragraph_only() -> None:
     assert [(clip.start_ms, clip.end_ms) for clip in clips] == [(3000, 7000)]
 
 
+def test_a_match_that_lasts_no_time_is_no_clip_and_no_empty_success() -> None:
+    squeezed = (Said(0, 0, 4000, "大家好"), Said(1, 4000, 4000, "股票"), Said(2, 4000, 9000, "再见"))
+    with pytest.raises(NothingChosen) as nothing:
+        plan(selection(squeezed, keywords="股票"), EXACT)
+    assert nothing.value.reason == "NO_MATCH"
+
+
 def test_no_match_is_an_answer_of_its_own() -> None:
     with pytest.raises(NothingChosen) as nothing:
         plan(selection(keywords="手表"), RULES)
