@@ -16,6 +16,7 @@ _LONG_MS = 6_000
 _TOO_LONG_MS = 20_000
 _LONG_CHARACTERS = 40
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
+_LONGEST_NAME = 12
 _NOT_SPEECH = re.compile(r"[\W_]+")
 
 
@@ -28,7 +29,7 @@ def from_segments(segments: Iterable[Segment], span: Span, *, prompt: str = "") 
     made: list[Utterance] = []
     earliest = span.start_ms
     for segment in sorted(segments, key=lambda item: item.start_ms):
-        if prompt and _bare(segment.text) and _bare(segment.text) in _bare(prompt):
+        if _is_echo(segment.text, prompt):
             continue
         for piece in _pieces(segment):
             utterance = _placed(piece, earliest, span.end_ms)
@@ -36,6 +37,18 @@ def from_segments(segments: Iterable[Segment], span: Span, *, prompt: str = "") 
                 made.append(utterance)
                 earliest = utterance.end_ms
     return made
+
+
+def _is_echo(text: str, prompt: str) -> bool:
+    """Tell whether a segment only repeats the prompt, or a good part of it.
+
+    A single name that stands in the prompt is none: it stands there because it is said.
+    """
+    said, whole = _bare(text), _bare(prompt)
+    if not said or said not in whole:
+        return False
+    names = [_bare(name) for name in _NOT_SPEECH.split(prompt)]
+    return said == whole or len(said) > _LONGEST_NAME or not any(said in name for name in names)
 
 
 def _bare(text: str) -> str:

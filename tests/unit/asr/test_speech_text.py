@@ -1,5 +1,6 @@
 """From an engine's segments to utterances and paragraphs."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,6 +66,25 @@ def test_an_echo_of_the_prompt_is_dropped_and_speech_that_contains_it_stays() ->
     )
     made = from_segments([echo, speech], SPAN, prompt="财经 直播间")
     assert [item.text for item in made] == ["欢迎来到财经直播间看债券"]
+
+
+@pytest.mark.parametrize(
+    ("said", "prompt", "kept"),
+    [
+        ("不粘锅。", "不粘锅 三层钢 央行", True),
+        ("央行", "不粘锅，三层钢，央行", True),
+        ("不粘锅三层钢", "不粘锅 三层钢 央行", False),
+        ("这是一场关于利率和债券的直播", "这是一场关于利率和债券的直播，欢迎", False),
+        ("财经直播间", "财经直播间", False),
+        ("Balenciaga", "Balenciaga, Loewe", True),
+        ("balenciaga loewe", "Balenciaga, Loewe", False),
+        ("……", "不粘锅", False),
+    ],
+)
+def test_a_single_name_of_the_prompt_is_speech_and_more_of_it_is_an_echo(
+    said: str, prompt: str, kept: bool
+) -> None:
+    assert bool(from_segments([Segment(600_000, 601_000, said)], SPAN, prompt=prompt)) is kept
 
 
 def test_a_segment_is_split_at_a_sentence_end_and_at_a_gap() -> None:
