@@ -83,9 +83,6 @@ def _arguments(source: Path, out: Path, media: Media, *, copying: bool) -> Seque
     keep_video = media.video_codec in COPIED_VIDEO and _audio_codec(media) not in COPIED_AUDIO
     picture = ("-c:v", "copy") if copying or keep_video else ENCODE_VIDEO
     codecs = picture + (("-c:a", "copy") if copying else ENCODE_AUDIO)
-    if media.video_codec == "hevc" and (copying or keep_video):
-        # parameter sets in the header alone, as players and editing programs of Apple's want them
-        codecs += ("-tag:v", "hvc1")
     return (
         *("-fflags", "+genpts+discardcorrupt"),
         *ffmpeg.source(source),

@@ -93,6 +93,9 @@ def join(job: Job) -> None:
         video, audio = out.add_stream_from_template(video_in), out.add_stream_from_template(audio_in)
         header, edge_sample = _joined(video_in, job.head or job.tail)
         video.codec_context.extradata = header
+        if video_in.codec_context.name == "hevc":
+            # all sets are in the header: players and editing programs of Apple's open nothing else
+            video.codec_context.codec_tag = "hvc1"
         pieces = [_Piece(Path(job.canonical), copy_from, copy_to, -first)]
         if job.head:
             pieces.insert(0, _Piece(Path(job.head), Fraction(0), copy_from - first, Fraction(0), edge_sample))
