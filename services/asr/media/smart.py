@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from libs.common import child
+from libs.common.together import together
 from services.asr.media import ffmpeg, parameter_sets
 from services.asr.media.canonical import ENCODE_VIDEO
 from services.asr.media.errors import FfmpegFailed, FfmpegTimeout
@@ -107,10 +107,9 @@ async def cut(
     edges = {"head": (first, found.copy_from), "tail": (found.copy_to, end)}
     paths = {name: out.with_suffix(f".{name}.mp4") for name, (begin, to) in edges.items() if to > begin}
     try:
-        await _all(
-            _encode(canonical, path, edges[name], found.encoder, timeout_seconds)
-            for name, path in paths.items()
-        )
+        async with together() as group:
+            for name, path in paths.items():
+                group.create_task(_encode(canonical, path, edges[name], found.encoder, timeout_seconds))
         if on_progress is not None:
             on_progress(_ENCODED_SHARE)
         job = Job(
@@ -148,17 +147,6 @@ async def copy(
         await _join(job, timeout_seconds, on_progress)
     except NotSpliced as error:
         raise FfmpegFailed(str(error)) from error
-
-
-async def _all(works: Iterable[Coroutine[None, None, None]]) -> None:
-    """Await all at once; when one fails the others are stopped and its error is raised as it is."""
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _encode(

@@ -14,8 +14,8 @@ _QUIET_SHARE = 0.1
 _ZERO_LEVEL = 20.0
 
 
-def plan(wav: Path, *, chunk_seconds: int, cut_window_seconds: int) -> list[Span]:
-    """Return the chunks of a 16-bit mono WAV, in order, without gap or overlap.
+def plan(wav: Path, *, chunk_seconds: int, cut_window_seconds: int, within: Span | None = None) -> list[Span]:
+    """Return the chunks of a 16-bit mono WAV, or of a span of it, in order, without gap or overlap.
 
     A chunk ends in the middle of the widest silence among its last `cut_window_seconds`. The same file gives
     the same plan, so that parts kept of an earlier run fit. Reads those windows only; memory doesn't grow
@@ -23,17 +23,18 @@ def plan(wav: Path, *, chunk_seconds: int, cut_window_seconds: int) -> list[Span
     """
     window_ms = min(cut_window_seconds, chunk_seconds // 2) * 1000
     with wave.open(str(wav), "rb") as recording:
-        total_ms = recording.getnframes() * 1000 // recording.getframerate()
+        start_ms, end_ms = 0, recording.getnframes() * 1000 // recording.getframerate()
+        if within is not None:
+            start_ms, end_ms = within.start_ms, min(within.end_ms, end_ms)
         spans: list[Span] = []
-        start_ms = 0
         # a last chunk shorter than the window is not worth a cut
-        while total_ms - start_ms > chunk_seconds * 1000 + window_ms:
+        while end_ms - start_ms > chunk_seconds * 1000 + window_ms:
             limit_ms = start_ms + chunk_seconds * 1000
             cut_ms = _cut(recording, limit_ms - window_ms, limit_ms)
             spans.append(Span(len(spans), start_ms, cut_ms))
             start_ms = cut_ms
-    if total_ms > start_ms:
-        spans.append(Span(len(spans), start_ms, total_ms))
+    if end_ms > start_ms:
+        spans.append(Span(len(spans), start_ms, end_ms))
     return spans
 
 

@@ -1,12 +1,14 @@
 """Speech recognition behind one interface, and the engine that runs on this machine."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 from libs.common.child import ChildCrashed, ChildFailed, ChildTimeout
 from libs.common.child_pool import ChildPool
+from libs.common.together import together
 from services.asr.worker.model import model_folder
 from services.asr.worker.settings import AsrWorkerSettings
 from services.asr.worker.speech import Segment, Span, Word
@@ -14,6 +16,8 @@ from services.asr.worker.speech import Segment, Span, Word
 # Whisper base needs about a tenth of the audio's length; a chunk that takes longer than this hangs.
 _SLOWEST_FACTOR = 10.0
 _SLOWEST_FLOOR_SECONDS = 300.0
+# Short enough for two children to need less memory than one with all of a chunk, and to end together.
+_PIECE_SECONDS, _PIECE_CUT_SECONDS = 150, 20
 
 
 class EngineFailed(Exception):
@@ -55,7 +59,11 @@ class Engine(Protocol):
 
 
 class FasterWhisper:
-    """faster-whisper in child processes: one chunk each at a time, killable, and gone with this process."""
+    """faster-whisper in child processes, killable, and gone with this process.
+
+    A chunk is recognised in pieces by as many children as are free, since one process hardly profits from a
+    second core. Where it is cut depends on its sound alone, so a machine of other cores hears the same.
+    """
 
     def __init__(self, settings: AsrWorkerSettings) -> None:
         self._settings = settings
@@ -72,6 +80,28 @@ class FasterWhisper:
         self, wav: Path, span: Span, on_position: Callable[[int], None]
     ) -> tuple[str, list[Segment]]:
         """See Engine."""
+        found = await asyncio.to_thread(pieces, wav, span)
+        done_ms = dict.fromkeys(found, 0)
+
+        async def recognise(piece: Span) -> tuple[str, list[Segment]]:
+            def at(position_ms: int) -> None:
+                done_ms[piece] = position_ms - piece.start_ms
+                on_position(span.start_ms + sum(done_ms.values()))
+
+            heard = await self._piece(wav, piece, at)
+            at(piece.end_ms)
+            return heard
+
+        async with together() as group:
+            tasks = [group.create_task(recognise(piece)) for piece in found]
+        heard = [task.result() for task in tasks]
+        languages = Counter(language for language, segments in heard if segments)
+        language = languages.most_common(1)[0][0] if languages else heard[0][0] if heard else ""
+        return language, [segment for _, segments in heard for segment in segments]
+
+    async def _piece(
+        self, wav: Path, span: Span, on_position: Callable[[int], None]
+    ) -> tuple[str, list[Segment]]:
         folder, _ = await self._model()
         request = {
             "wav": str(wav),
@@ -105,6 +135,14 @@ class FasterWhisper:
                 folder, name = await asyncio.to_thread(model_folder, self._settings)
                 self._found = (folder.resolve(), name)
         return self._found
+
+
+def pieces(wav: Path, span: Span) -> list[Span]:
+    """Return the pieces that a chunk is recognised in, cut in its silences; blocks."""
+    # numpy comes with it, which takes most of a second: a worker must be ready before that
+    from services.asr.worker import chunks
+
+    return chunks.plan(wav, chunk_seconds=_PIECE_SECONDS, cut_window_seconds=_PIECE_CUT_SECONDS, within=span)
 
 
 def _segment(item: dict[str, Any]) -> Segment:

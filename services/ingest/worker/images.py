@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from frontrow.ingest.v1 import ingest_job_pb2
@@ -14,6 +14,7 @@ from frontrow.worker import Infrastructure
 from libs.common.fetch_problems import HostPaused, MachineTrouble
 from libs.common.objects import ObjectStore, StoreUnavailable
 from libs.common.scratch import run_folder
+from libs.common.together import together
 from services.ingest.worker.decode import Decoder
 from services.ingest.worker.download import Downloader
 from services.ingest.worker.gathered import Gathered, Image, Job, Outcome, Prepared
@@ -63,7 +64,7 @@ class GalleryImages:
         # bounded: images wait on disk for their commit, not more than a batch
         ready: asyncio.Queue[Prepared | None] = asyncio.Queue(BATCH)
         with _worker_trouble(), run_folder(self._settings.scratch, "ingest") as folder:
-            async with _together() as group:
+            async with together() as group:
                 group.create_task(self._prepare_all(job, missing, folder, ready, found))
                 while batch := await _next_batch(ready):
                     await self._commit(job, batch)
@@ -114,7 +115,7 @@ class GalleryImages:
                 except HostPaused as paused:
                     found.pause(image, paused)
 
-        async with _together() as group:
+        async with together() as group:
             for _ in range(min(self._settings.downloads, len(missing))):
                 group.create_task(work())
         await ready.put(None)
@@ -160,7 +161,7 @@ class GalleryImages:
                     await self._store.put_file(key, path)
 
         try:
-            async with _together() as group:
+            async with together() as group:
                 for _ in range(min(PUTS_AT_ONCE, len(files))):
                     group.create_task(put())
         except StoreUnavailable as error:
@@ -204,20 +205,3 @@ def _worker_trouble() -> Iterator[None]:
         raise Infrastructure(str(error)) from error
     except OSError as error:
         raise Infrastructure(f"the scratch folder failed: {error.strerror}") from error
-
-
-@asynccontextmanager
-async def _together() -> AsyncIterator[asyncio.TaskGroup]:
-    """Run tasks as a group, and raise the first one's error instead of a group of errors."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            yield group
-    except* Exception as failures:
-        raise _first(failures) from failures
-
-
-def _first(failures: ExceptionGroup[Exception]) -> Exception:
-    error: Exception = failures
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error

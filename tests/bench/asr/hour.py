@@ -67,7 +67,7 @@ async def _through(
     bed: Bed, seconds: int, *, slicing: bool, chunk_seconds: int = CHUNK_SECONDS
 ) -> dict[str, Any]:
     path, short = await recording(bed.folder, seconds), await recording(bed.folder, 20)
-    running = rig(bed, f"hour_{seconds}", slicing=slicing, concurrency=1, chunk_seconds=chunk_seconds)
+    running = rig(bed, f"hour_{seconds}", slicing=slicing, chunk_seconds=chunk_seconds)
     async with running as made:
         # the worker is up and has its model, as it has in the middle of a day
         await made.transcribed(await made.material(await made.upload(short)), Progress())

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from services.asr.worker.chunks import plan
+from services.asr.worker.engine import pieces
 from services.asr.worker.model import model_folder
 from services.asr.worker.settings import AsrWorkerSettings
 from tests.bench.asr.recordings import recording, sound
@@ -27,7 +28,8 @@ async def measure(bed: Bed) -> list[Figure]:
     settings = AsrWorkerSettings(model_cache=MODELS)
     folder, _ = await asyncio.to_thread(model_folder, settings)
     path, wav = await recording(bed.folder, seconds), await sound(bed.folder, seconds)
-    spans = plan(wav, chunk_seconds=settings.chunk_seconds, cut_window_seconds=settings.cut_window_seconds)
+    chunks = plan(wav, chunk_seconds=settings.chunk_seconds, cut_window_seconds=settings.cut_window_seconds)
+    spans = [piece for chunk in chunks for piece in pieces(wav, chunk)]
     bare: list[dict[str, Any]] = []
     ours: list[dict[str, Any]] = []
     async with rig(bed, "overhead", concurrency=1) as made:
