@@ -19,7 +19,7 @@ MOST_GROWTH = 1.1
 
 async def one(bed: Bed) -> list[Figure]:
     """Upload, transcribe and slice an hour; an hour is made of the sample again and again."""
-    seconds = bed.amount(3600, 150)
+    seconds = bed.amount(3600, 320)
     facts = await _through(bed, seconds, slicing=True)
     scale = seconds / 3600
     load = facts["foreign_cores"]
