@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import TypeVar
 
 import av
 from av.container import InputContainer
@@ -14,15 +13,15 @@ from av.stream import Stream
 
 from services.asr.media.formats import OPEN_OPTIONS
 
-S = TypeVar("S", bound=Stream)
-
 
 def opened(path: Path) -> InputContainer:
     """Open a local file; only containers of recordings are opened at all."""
     return av.open(f"file:{path}", options=OPEN_OPTIONS)
 
 
-def timed(container: InputContainer, stream: S, at: Fraction) -> Iterator[tuple[Fraction, Packet[S]]]:
+def timed(
+    container: InputContainer, stream: Stream, at: Fraction
+) -> Iterator[tuple[Fraction, Packet[Stream]]]:
     """Yield (time shown, packet) in the order of decoding, from a key frame at or before `at` on.
 
     Times are seconds since the container's first packet, which are the recording's in a canonical file.

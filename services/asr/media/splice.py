@@ -74,7 +74,7 @@ def _between(
     container: InputContainer, stream: Stream, begin: Fraction, end: Fraction, shift: Fraction
 ) -> Iterator[tuple[Fraction, Packet[Stream]]]:
     for time, packet in timed(container, stream, begin):
-        if packet.dts is None:
+        if packet.pts is None or packet.dts is None:
             continue
         if time - (packet.pts - packet.dts) * packet.time_base >= end:
             return
