@@ -178,10 +178,10 @@ FRONTROW_SLICING_LISTEN=127.0.0.1:{ports[2]}
 """
 
 
-def _docs(heading: str, before: str) -> list[str]:
-    """Return the commands between two headings of docs/deployment.md, block by block."""
+def _docs(heading: str) -> list[str]:
+    """Return the commands below a heading of docs/deployment.md, up to the next one, block by block."""
     text = (ROOT / "docs" / "deployment.md").read_text(encoding="utf-8")
-    part = text.partition(f"\n{heading}\n")[2].partition(f"\n{before}\n")[0]
+    part = text.partition(f"\n{heading}\n")[2].partition("\n##")[0]
     return re.findall(r"^```sh\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
 
 
@@ -194,7 +194,7 @@ async def test_the_commands_of_the_docs_lead_to_a_draft(
     ports = free_ports(11)
     moved = dict(zip(("7101", "7102", "7103", "7104", "7201", "7202", "7203", "7204"), ports, strict=False))
     mine = _LOCAL.format(database=empty_database_url, folder=tmp_path, key="5e" * 32, ports=ports[8:])
-    identities, start, key, submit = _docs("## Without containers", "### Several machines")
+    identities, start, key, submit = _docs("## Without containers")
     move = ";".join(f"s/:{was}$/:{here}/" for was, here in moved.items())
     script = "\n".join((
         "set -eu",
