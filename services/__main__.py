@@ -19,9 +19,10 @@ from pydantic import ValidationError
 
 from libs.common import database_roles, telemetry
 from libs.common.postgres import EmbeddedPostgres, PostgresUnavailable
-from libs.common.settings import TelemetrySettings
+from libs.common.settings import TelemetrySettings, TransportSettings
 from libs.common.settings_error import explain
 from libs.common.signals import StopAsked, StopSignals
+from services.access import RULES
 from services.composition import Composition
 from services.migrate import CONTEXTS
 from services.place import embedded_postgres
@@ -38,7 +39,7 @@ def main() -> int:
         process = ProcessSettings()
         if process.log_file is not None:
             terminal = _send_logs_to(process.log_file)
-        telemetry.configure(TelemetrySettings(), "frontrow")
+        telemetry.configure(TelemetrySettings(), "frontrow", transport=TransportSettings(), rules=RULES)
         with lock(process.data_dir):
             return asyncio.run(_serve(process))
     except ValidationError as error:

@@ -81,4 +81,4 @@ def _rows() -> Iterable[tuple[str, frozenset[str]]]:
                 yield f"/{service}/{name}", ANYONE if roles == "anyone" else frozenset(roles.split())
 
 
-RULES = Rules(dict(_rows()), processes=frozenset({"service", "worker"}))
+RULES = Rules(dict(_rows()), processes=frozenset({"service", "worker"}), metrics=frozenset({"ops"}))

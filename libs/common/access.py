@@ -42,11 +42,13 @@ class Rules:
     """Who may call what.
 
     `processes` are the roles of programs that act for others: their word on who acts (x-frontrow-actor)
-    counts; anybody else acts as the token's subject (domain.md 5).
+    counts; anybody else acts as the token's subject (domain.md 5). `metrics` are the roles that may read the
+    metrics of a process.
     """
 
     table: Table
     processes: frozenset[str] = frozenset()
+    metrics: frozenset[str] = frozenset()
 
 
 _LOOK_SECONDS = 1.0
@@ -156,6 +158,14 @@ class Access:
             method=method,
             roles=_listed(allowed),
         )
+
+    def admit_to_metrics(self, authorization: str | None) -> Principal:
+        """Return who reads the metrics of this process. Raises as `admit` does."""
+        principal = self._identify(authorization)
+        if principal.roles & (self._rules.metrics | {ADMIN}):
+            return principal
+        roles = _listed(self._rules.metrics)
+        raise RoleMissing(f"{principal.subject} may not read metrics: that takes one of {roles}", roles=roles)
 
     def is_process(self, principal: Principal) -> bool:
         """Tell whether a caller is a program that acts for others."""

@@ -168,7 +168,7 @@ class ContextServer:
             telemetry.observing(self._telemetry),
             self._admission.limited,
             context.identified,
-            errors.mapping(f"frontrow.{self.name}"),
+            errors.mapping(f"frontrow.{self.name}", self._telemetry),
             *self._identification(),
             deadline.limiting(self._mounted.long_polls, cap_seconds=self._cap_seconds),
         ]

@@ -7,6 +7,8 @@ from typing import Protocol, TypeVar
 
 import structlog
 
+from libs.common.tally import Tally
+
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
@@ -88,6 +90,14 @@ class Periodic:
         self._wanted = asyncio.Event()
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._failed_steps = Tally.of(
+            None,
+            "loop.failures",
+            ("loop",),
+            unit="{step}",
+            description="steps of background loops that failed",
+        )
+        self._failed_steps.add(name, count=0)
 
     def wake(self) -> None:
         """Ask for a step soon. A level, not a pulse: many wakes before a step are one.
@@ -131,6 +141,7 @@ class Periodic:
                 failures += 1
                 log.exception("loop.step_failed", loop=self.name, failures=failures)
             if failures:
+                self._failed_steps.add(self.name)
                 pause = backoff_seconds(failures, longest=_LONGEST_STEP_BACKOFF_SECONDS)
                 await self._wait(pause, self._stopping)
             else:

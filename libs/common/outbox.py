@@ -1,7 +1,8 @@
-"""Calls to another context that must follow a commit: rows written with it, relayed after it.
+"""Relay the calls to another context that must follow a commit, from the rows that were written with it.
 
-A servicer enqueues in its own transaction; the relay sends each row when that has committed. A crash
-anywhere leaves the row, so a call may be made more than once and the receiver must take a repeat.
+A servicer enqueues in its own transaction (`libs.common.outbox_table`); the relay sends each row when that
+has committed. A crash anywhere leaves the row, so a call may be made more than once and the receiver must
+take a repeat.
 """
 
 import asyncio
@@ -15,32 +16,22 @@ import structlog
 from sqlalchemy import (
     ARRAY,
     BigInteger,
-    Column,
     ColumnElement,
-    DateTime,
-    Identity,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
     Table,
-    Text,
     any_,
     bindparam,
     delete,
     func,
-    insert,
     literal_column,
     select,
-    text,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.client import reason_of
 from libs.common.coalesce import Coalescer
 from libs.common.db import Database
 from libs.common.loops import Periodic, backoff_seconds, is_cancelled
+from libs.common.tally import Tally
 
 log = structlog.get_logger(__name__)
 
@@ -64,39 +55,6 @@ _GRACE_SECONDS = 5.0
 
 class Rejected(Exception):
     """Raised by a sender whose call can never succeed. The text says why, ``REASON: message``."""
-
-
-def outbox_table(metadata: MetaData) -> Table:
-    """Define the table ``outbox`` in the schema of ``metadata``.
-
-    ``subject`` is the resource whose calls keep their order, ``kind`` names the sender. A row is deleted
-    when it was sent; ``dead_at`` is set when the receiver refused it for good.
-    """
-    table = Table(
-        "outbox",
-        metadata,
-        Column("id", BigInteger, Identity(always=True), primary_key=True),
-        Column("subject", Text, nullable=False),
-        Column("kind", Text, nullable=False),
-        Column("body", LargeBinary, nullable=False),
-        Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-        Column("attempts", Integer, nullable=False, server_default=text("0")),
-        Column("next_attempt_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-        Column("locked_until", DateTime(timezone=True)),
-        Column("last_error", Text, nullable=False, server_default=text("''")),
-        Column("dead_at", DateTime(timezone=True)),
-    )
-    Index("outbox_live_by_subject", table.c.subject, table.c.id, postgresql_where=text("dead_at IS NULL"))
-    return table
-
-
-async def enqueue(session: AsyncSession, table: Table, *, subject: str, kind: str, body: bytes) -> None:
-    """Add a call in the caller's transaction; wake the relay after the commit.
-
-    Rows of one subject are sent in the order of their ids. Two transactions that enqueue for one subject
-    must be ordered already by a lock on what the subject names, which both change anyway.
-    """
-    await session.execute(insert(table).values(subject=subject, kind=kind, body=body))
 
 
 class _Row(NamedTuple):
@@ -138,6 +96,10 @@ class OutboxRelay:
         self._longest_backoff_seconds = longest_backoff_seconds
         self._calls: set[asyncio.Task[None]] = set()
         self._sent = Coalescer[int, None](self._forget)
+        self._ended_calls = Tally.of(
+            None, "outbox.calls", ("context", "kind", "outcome"),
+            unit="{call}", description="calls of an outbox: sent, postponed, or refused for good",
+        )  # fmt: skip
         self._loop = Periodic("outbox", interval_seconds, self.relay)
 
     def wake(self) -> None:
@@ -223,7 +185,11 @@ class OutboxRelay:
         except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and the row tried again
             await self._postpone(row, error)
         else:
+            self._count(row, "sent")
             await self._sent.submit(row.id)
+
+    def _count(self, row: _Row, outcome: str) -> None:
+        self._ended_calls.add(str(self._table.schema), row.kind, outcome)
 
     async def _send(self, row: _Row) -> None:
         sender = self._senders.get(row.kind)
@@ -252,10 +218,12 @@ class OutboxRelay:
         except Exception as error:  # noqa: BLE001 - logged, and the row tried again
             await self._postpone(row, error)
             return
+        self._count(row, "rejected")
         log.error("outbox.rejected", subject=row.subject, kind=row.kind, outbox_id=row.id, reason=reason)
         await self._note(row, last_error=reason, dead=True)
 
     async def _postpone(self, row: _Row, error: Exception) -> None:
+        self._count(row, "postponed")
         delay = backoff_seconds(row.attempts, longest=self._longest_backoff_seconds)
         log.warning(
             "outbox.postponed",

@@ -32,7 +32,9 @@ def run(name: str, mount: Mount, rules: Rules) -> int:
     The first signal stops gracefully, a second one ends the process at once.
     """
     try:
-        telemetry.configure(TelemetrySettings(), f"frontrow-{name}")
+        telemetry.configure(
+            TelemetrySettings(), f"frontrow-{name}", transport=TransportSettings(), rules=rules
+        )
         asyncio.run(_serve(name, mount, rules))
     except ValidationError as error:
         sys.stderr.write(f"{name}: settings are wrong:\n{explain(error)}\n")

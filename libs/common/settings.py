@@ -132,6 +132,15 @@ class TelemetrySettings(BaseSettings):
         default=10.0, ge=0, description="new traces recorded at most; what continues a recorded one always is"
     )
     metric_interval_seconds: float = Field(default=15.0, gt=0, description="between two pushes of metrics")
+    metrics_listen: str = Field(
+        default="",
+        description="host:port where Prometheus fetches /metrics of this process; empty: nowhere",
+    )
+
+    @property
+    def measures(self) -> bool:
+        """Whether anybody is told of metrics, so that taking those that cost a query is worth it."""
+        return bool(self.otlp_endpoint or self.metrics_listen)
 
 
 @dataclass(frozen=True)

@@ -5,22 +5,21 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, MutableMapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakKeyDictionary
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from opentelemetry import metrics, trace
 
-from libs.common.settings import TelemetrySettings
+from libs.common.access import Rules
+from libs.common.settings import TelemetrySettings, TransportSettings
+from libs.common.tally import SCOPE, Tally
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics.export import MetricReader
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
 
-_SCOPE = "frontrow"
 _SECOND_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 DURATIONS_PER_SECOND = 100
@@ -32,7 +31,7 @@ class Telemetry:
 
     Instruments: a histogram `rpc.<side>.duration` in seconds and a counter `rpc.<side>.calls`, both labelled
     with the full method name and the status code. The counter is exact; the histogram holds the first hundred
-    calls of each second.
+    calls of each second. `rpc.server.refusals` counts by method and stable reason what was refused.
     """
 
     def __init__(
@@ -40,8 +39,8 @@ class Telemetry:
         tracers: trace.TracerProvider | None = None,
         meters: metrics.MeterProvider | None = None,
     ) -> None:
-        self.tracer = (tracers or trace.get_tracer_provider()).get_tracer(_SCOPE)
-        meter = (meters or metrics.get_meter_provider()).get_meter(_SCOPE)
+        self.tracer = (tracers or trace.get_tracer_provider()).get_tracer(SCOPE)
+        meter = (meters or metrics.get_meter_provider()).get_meter(SCOPE)
         self._durations = {
             side: meter.create_histogram(
                 f"rpc.{side}.duration",
@@ -51,7 +50,17 @@ class Telemetry:
             )
             for side in ("server", "client")
         }
-        self._calls = _Calls.of(meter)
+        self._calls = {
+            side: Tally.of(
+                meters, f"rpc.{side}.calls", ("method", "code"),
+                unit="{call}", description="calls that ended",
+            )
+            for side in ("server", "client")
+        }  # fmt: skip
+        self._refusals = Tally.of(
+            meters, "rpc.server.refusals", ("method", "reason"),
+            unit="{call}", description="calls that were refused, by their stable reason",
+        )  # fmt: skip
         self._second = self._left = 0
 
     def record(self, side: str, method: str, code: str, seconds: float) -> None:
@@ -59,7 +68,7 @@ class Telemetry:
 
         Of the durations a busy second keeps a sample: one costs as much as all else that is counted here.
         """
-        self._calls.count(side, method, code)
+        self._calls[side].add(method, code)
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._left = second, DURATIONS_PER_SECOND
@@ -67,41 +76,25 @@ class Telemetry:
             self._left -= 1
             self._durations[side].record(seconds, {"method": method, "code": code})
 
-
-class _Calls:
-    """Counts calls for all that share a meter; read when metrics are collected: a tenth of a counter."""
-
-    _by_meter: ClassVar[WeakKeyDictionary[metrics.Meter, _Calls]] = WeakKeyDictionary()
-
-    def __init__(self, meter: metrics.Meter) -> None:
-        self._counts: dict[str, Counter[tuple[str, str]]] = {"server": Counter(), "client": Counter()}
-        for side in self._counts:
-            meter.create_observable_counter(
-                f"rpc.{side}.calls", [partial(self._read, side)],
-                unit="{call}", description="calls that ended",
-            )  # fmt: skip
-
-    @classmethod
-    def of(cls, meter: metrics.Meter) -> _Calls:
-        """Return the counts of a meter, which knows each instrument once."""
-        if meter not in cls._by_meter:
-            cls._by_meter[meter] = cls(meter)
-        return cls._by_meter[meter]
-
-    def count(self, side: str, method: str, code: str) -> None:
-        self._counts[side][method, code] += 1
-
-    def _read(self, side: str, _options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
-        # A copy: this runs in the exporter's thread.
-        for (method, code), count in self._counts[side].copy().items():
-            yield metrics.Observation(count, {"method": method, "code": code})
+    def refused(self, method: str, reason: str) -> None:
+        """Count a served call that was refused for a documented reason."""
+        self._refusals.add(method, reason)
 
 
-def configure(settings: TelemetrySettings, service_name: str) -> None:
+def configure(
+    settings: TelemetrySettings,
+    service_name: str,
+    *,
+    transport: TransportSettings | None = None,
+    rules: Rules | None = None,
+) -> None:
     """Set up logs, traces and metrics of this process; called once, by `__main__`.
 
-    Without an OTLP endpoint nothing is recorded nor leaves the process, but spans still have ids, so that the
-    log lines of one call can be found together.
+    Without an OTLP endpoint no trace is recorded nor leaves the process, but spans still have ids, so that
+    the log lines of one call can be found together. `transport` and `rules` guard the page of metrics.
+
+    Raises:
+        InsecureTransport, MetricsUnservable: the page of metrics can't be served as the settings have it.
     """
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -112,29 +105,39 @@ def configure(settings: TelemetrySettings, service_name: str) -> None:
     resource = Resource.create({"service.name": service_name, "service.namespace": "frontrow"})
     per_second = settings.traces_per_second if settings.otlp_endpoint else 0.0
     tracers = TracerProvider(sampler(per_second), resource=resource)
+    readers: list[MetricReader] = []
     if settings.otlp_endpoint:
-        metrics.set_meter_provider(_export(tracers, settings, settings.otlp_endpoint, resource))
+        readers.append(_export(tracers, settings, settings.otlp_endpoint))
+    if settings.metrics_listen:
+        from libs.common.metrics_endpoint import MetricsEndpoint
+
+        transport = transport or TransportSettings.loopback_only()
+        readers.append(MetricsEndpoint(settings.metrics_listen, transport, rules or Rules({})))
+    if readers:
+        metrics.set_meter_provider(_meters(readers, resource))
     trace.set_tracer_provider(tracers)
 
 
-def _export(
-    tracers: TracerProvider, settings: TelemetrySettings, endpoint: str, resource: Resource
-) -> metrics.MeterProvider:
+def _export(tracers: TracerProvider, settings: TelemetrySettings, endpoint: str) -> MetricReader:
     """Send spans and metrics to a collector; imported here, so that a process without one starts sooner."""
     from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     insecure = endpoint.startswith("http://")
     tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, insecure=insecure)))
-    reader = PeriodicExportingMetricReader(
+    return PeriodicExportingMetricReader(
         OTLPMetricExporter(endpoint=endpoint, insecure=insecure),
         export_interval_millis=settings.metric_interval_seconds * 1000,
     )
+
+
+def _meters(readers: list[MetricReader], resource: Resource) -> metrics.MeterProvider:
+    from opentelemetry.sdk.metrics import AlwaysOffExemplarFilter, MeterProvider
+
     # Exemplars would double the price of counting a call; logs name the trace of whatever went wrong.
-    return MeterProvider([reader], resource=resource, exemplar_filter=AlwaysOffExemplarFilter())
+    return MeterProvider(readers, resource=resource, exemplar_filter=AlwaysOffExemplarFilter())
 
 
 def shut_down() -> None:

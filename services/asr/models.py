@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from libs.common.outbox import outbox_table
+from libs.common.outbox_table import outbox_table
 
 SCHEMA = "asr"
 metadata = MetaData(schema=SCHEMA)

@@ -8,7 +8,7 @@ from frontrow.task.v1 import task_service_pb2
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from libs.common.outbox import enqueue
+from libs.common.outbox_table import enqueue
 from services.asr.models import outbox
 from services.asr.states_project import DRAFT
 

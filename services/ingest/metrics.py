@@ -1,4 +1,4 @@
-"""What the ingest server counts beside its calls."""
+"""What the ingest server and its worker count beside calls and runs."""
 
 from __future__ import annotations
 
@@ -6,22 +6,68 @@ import structlog
 from frontrow.ingest.v1 import gallery_pb2
 from opentelemetry import metrics
 
+from libs.common.tally import Tally
+from services.ingest.states import DoneReason
+
 log = structlog.get_logger(__name__)
+
+MOST_SOURCES = 50
+
+_LAYERS = {
+    DoneReason.SOURCE_DUPLICATE: "source",
+    DoneReason.SOURCE_CONFLICT: "source",
+    DoneReason.ENTITY_DUPLICATE: "entity",
+}
+
+
+class DedupeHits:
+    """Counts what each of the four layers of dedupe has stopped (domain.md 3.3)."""
+
+    def __init__(self, meters: metrics.MeterProvider | None = None) -> None:
+        self._hits = Tally.of(
+            meters, "dedupe_hit", ("layer",),
+            unit="{hit}", description="what was known already: requests, articles, images, pages",
+        )  # fmt: skip
+        for layer in ("transport", "source", "content", "entity"):
+            self._hits.add(layer, count=0)  # seen before the first one: a rise from nothing is no rise
+
+    def transport(self) -> None:
+        """Count a request that was sent before."""
+        self._hits.add("transport")
+
+    def content(self, images: int) -> None:
+        """Count images whose very bytes are stored."""
+        if images:
+            self._hits.add("content", count=images)
+
+    def done(self, reason: DoneReason) -> None:
+        """Count a job that was done as a duplicate: of an article, or of a page."""
+        if reason in _LAYERS:
+            self._hits.add(_LAYERS[reason])
 
 
 class IngestMetrics:
-    """Counters of submissions; without a provider of its own it uses the process's."""
+    """Counts submissions and jobs; without a provider of its own it uses the process's."""
 
     def __init__(self, meters: metrics.MeterProvider | None = None) -> None:
-        meter = (meters or metrics.get_meter_provider()).get_meter("frontrow.ingest")
-        self._without_year = meter.create_counter(
-            "ingest.street_snaps_without_year",
+        self.hits = DedupeHits(meters)
+        self._jobs = Tally.of(
+            meters, "ingest.jobs_ended", ("outcome",), unit="{job}", description="jobs that ended, and how"
+        )
+        self._without_year = Tally.of(
+            meters, "ingest.street_snaps_without_year", ("source",), most=MOST_SOURCES,
             unit="{gallery}",
             description="street snaps that say no year: their spiders are to be updated",
-        )
+        )  # fmt: skip
 
     def accepted(self, job_id: str, gallery: gallery_pb2.Gallery) -> None:
         """Count a gallery that got in; one without a year is taken and never guessed at (domain.md 3.7)."""
         if gallery.kind == gallery_pb2.GALLERY_KIND_STREET_SNAP and gallery.year == 0:
-            self._without_year.add(1, {"source": gallery.source})
+            self._without_year.add(gallery.source)
             log.warning("gallery.without_year", job_id=job_id, source=gallery.source)
+
+    def ended(self, reason: DoneReason | None) -> None:
+        """Count a job that is done for a reason, or (None) has failed."""
+        self._jobs.add("failed" if reason is None else reason.value)
+        if reason is not None:
+            self.hits.done(reason)

@@ -26,7 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from libs.common.outbox import outbox_table
+from libs.common.outbox_table import outbox_table
 
 AnyRow = Row[*tuple[Any, ...]]
 

@@ -94,7 +94,7 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
 
     def register(server: grpc.aio.Server) -> None:
         ingest_service_pb2_grpc.add_IngestServiceServicer_to_server(IngestServicer(parts), server)
-        work = IngestWorkServicer(database)
+        work = IngestWorkServicer(database, parts.metrics)
         ingest_work_service_pb2_grpc.add_IngestWorkServiceServicer_to_server(work, server)
 
     async def close() -> None:

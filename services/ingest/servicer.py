@@ -12,7 +12,7 @@ from libs.common.interceptors.call import ServicerContext
 from libs.common.interceptors.raw import raw_request
 from libs.common.paging import decode_token, encode_token, page_size, within_budget
 from services.ingest import convert, repository_job
-from services.ingest.errors import JobNotFound
+from services.ingest.errors import JobNotFound, NonceReplayed
 from services.ingest.repository_job import JobFilter
 from services.ingest.repository_submit import Entry, NewJob
 from services.ingest.servicer_purge import PurgeRpcs
@@ -42,11 +42,17 @@ class IngestServicer(SpiderRpcs, RerunRpcs, PurgeRpcs):
             await self._parts.desk.submit(entry)
             raise
         job = self._new_job(request, gallery)
-        entered = await self._parts.desk.submit(entry._replace(job=job))
+        try:
+            entered = await self._parts.desk.submit(entry._replace(job=job))
+        except NonceReplayed:
+            self._parts.metrics.hits.transport()
+            raise
         assert entered is not None
         if entered.accepted:
             self._parts.wake_relay()
             self._parts.metrics.accepted(str(entered.job_id), gallery)
+        else:
+            self._parts.metrics.hits.transport()
         return ingest_service_pb2.SubmitGalleryResponse(job_id=str(entered.job_id), accepted=entered.accepted)
 
     def _new_job(

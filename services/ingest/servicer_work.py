@@ -18,6 +18,7 @@ from libs.common.errors import InvalidArgument
 from libs.common.interceptors.call import ServicerContext
 from services.ingest import convert, repository_job
 from services.ingest.errors import JobNotFound, LeaseLost, Superseded
+from services.ingest.metrics import IngestMetrics
 from services.ingest.models import AnyRow
 from services.ingest.repository_job import RunKey
 from services.ingest.states import Begin, DoneReason, JobStatus, decide_begin
@@ -26,8 +27,9 @@ from services.ingest.states import Begin, DoneReason, JobStatus, decide_begin
 class IngestWorkServicer(ingest_work_service_pb2_grpc.IngestWorkServiceServicer):
     """Serve IngestWorkService; every write is fenced by (task, version)."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, measured: IngestMetrics) -> None:
         self._database = database
+        self._metrics = measured
 
     async def BeginJob(
         self, request: ingest_work_service_pb2.BeginJobRequest, context: ServicerContext
@@ -84,8 +86,11 @@ class IngestWorkServicer(ingest_work_service_pb2_grpc.IngestWorkServiceServicer)
             else:
                 failed = request.failed
                 row = await repository_job.finish_failed(session, run, failed.reason, failed.message)
+            ended_now = row is not None
             if row is None:
                 row = await self._ended_by(session, run)
+        if ended_now:
+            self._metrics.ended(None if done is None else DoneReason(done["done_reason"]))
         return ingest_work_service_pb2.FinishJobResponse(job=convert.job_message(row))
 
     async def _ended_by(self, session: AsyncSession, run: RunKey) -> AnyRow:

@@ -7,7 +7,7 @@ from uuid import UUID
 from frontrow.task.v1 import task_service_pb2
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from libs.common.outbox import enqueue
+from libs.common.outbox_table import enqueue
 from services.ingest.models import outbox
 from services.ingest.states import TASK_TYPE
 

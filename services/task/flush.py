@@ -145,7 +145,7 @@ async def _settle(
     connection: Connection, endings: Sequence[Ending], rows: Sequence[EndedRow], flushed: Flushed
 ) -> None:
     """Learn the answers for endings that are committed; what has changed is noted before that."""
-    flushed.ended, flushed.committed = changed(rows), True
+    flushed.ended, flushed.committed = changed(endings, rows), True
     flushed.answers, _ = await settle(connection, endings, rows)
 
 

@@ -21,11 +21,13 @@ from services.task.idle import IdleReasons
 from services.task.limits import TypeLimits
 from services.task.loops.counters import Counters
 from services.task.loops.due import DueTasks
+from services.task.loops.gauges import QueueGauges
 from services.task.loops.policies import PolicyWatch
 from services.task.loops.poll import Poll
 from services.task.loops.retention import Retention
 from services.task.loops.sweep import Sweep
 from services.task.loops.workers import WorkerRegistry
+from services.task.metrics import TaskMetrics
 from services.task.repository_end import Backoff
 from services.task.servicer import Parts, TaskServicer
 from services.task.settings import TaskSettings
@@ -75,11 +77,13 @@ class _Context:
 
     def __init__(self, settings: TaskSettings, common: CommonSettings) -> None:
         self.settings = settings
+        self.measures = common.telemetry.measures
         self.database = Database(common.database, "frontrow-task")
         names = ("work", "beat", "create", "upkeep")
         self.lanes = {name: Lane(common.database, f"frontrow-task-{name}") for name in names}
         self.limits = TypeLimits(settings)
-        self.signals = Signals(self.limits)
+        self.metrics = TaskMetrics()
+        self.signals = Signals(self.limits, self.metrics)
         self.stopping = Stopping()
         self.idle = IdleReasons(self.database)
         self._open_desks()
@@ -129,7 +133,9 @@ class _Context:
     def loops(self) -> tuple[Loop, ...]:
         """Return the duties that run beside the RPCs."""
         settings, lane = self.settings, self.lanes["upkeep"]
+        gauges = (QueueGauges(self.database, self.metrics),) if self.measures else ()
         return (
+            *gauges,
             self.bulletin,
             _Flushes(self),
             self.policies,
@@ -163,6 +169,7 @@ class _Context:
             idle=self.idle,
             upkeep=self.lanes["upkeep"],
             signals=self.signals,
+            metrics=self.metrics,
             workers=self.workers,
             most_waiting=self.settings.max_waiting_claims,
             policy_changed=self._policy_changed,

@@ -43,12 +43,17 @@ class Backoff(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A task whose run ended. `due_at` is set when it is pending but not to be claimed before."""
+    """A task whose run ended. `due_at` is set when it is pending but not to be claimed before.
+
+    `cause` is what ended the run: `completed`, `failed`, `released`, or why the server took it back: `stale`,
+    `stalled`, `reply_lost`.
+    """
 
     task_id: UUID
     type: str
     status: str
     due_at: datetime | None
+    cause: str
 
 
 Limits = tuple[str, float, float | None]
@@ -134,12 +139,16 @@ async def settle(connection: Connection, endings: Sequence[Ending], rows: Sequen
     for row in rows:
         answers[row.place] = _ANSWERS[row.status]
     await _answer_the_rest(connection, endings, answers)
-    return EndResult([answer or "lease_lost" for answer in answers], changed(rows))
+    return EndResult([answer or "lease_lost" for answer in answers], changed(endings, rows))
 
 
-def changed(rows: Sequence[EndedRow]) -> list[Ended]:
-    """Return the tasks whose runs a statement has ended."""
-    return [Ended(row.task_id, row.type, row.status, row.due_at) for row in rows]
+def changed(endings: Sequence[Ending], rows: Sequence[EndedRow]) -> list[Ended]:
+    """Return the tasks whose runs a statement has ended by one of these endings."""
+    return [Ended(row.task_id, row.type, row.status, row.due_at, _cause(endings[row.place])) for row in rows]
+
+
+def _cause(ending: Ending) -> str:
+    return "reply_lost" if ending.reason == REPLY_LOST else ending.ended_as.value
 
 
 async def _answer_the_rest(
@@ -197,4 +206,7 @@ async def end_older(connection: Connection, task_type: str, *, seconds: float, m
 
 
 def _ended(rows: Sequence[asyncpg.Record]) -> list[Ended]:
-    return [Ended(row["id"], row["type"], row["status"], row["due_at"]) for row in rows]
+    return [
+        Ended(row["id"], row["type"], row["status"], row["due_at"], row["given_reason"].lower())
+        for row in rows
+    ]

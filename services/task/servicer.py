@@ -13,6 +13,7 @@ from services.task.creations import CreateDesk
 from services.task.idle import IdleReasons
 from services.task.limits import TypeLimits
 from services.task.loops.workers import WorkerRegistry
+from services.task.metrics import TaskMetrics
 from services.task.servicer_people import PeopleServicer
 from services.task.servicer_queue import QueueServicer
 from services.task.servicer_worker import WorkerServicer
@@ -34,6 +35,7 @@ class Parts:
     idle: IdleReasons
     upkeep: Lane
     signals: Signals
+    metrics: TaskMetrics
     workers: WorkerRegistry
     policy_changed: Callable[[], None]
     stopping: Stopping
@@ -53,6 +55,7 @@ class TaskServicer(PeopleServicer, WorkerServicer, QueueServicer):
         self._idle = parts.idle
         self._upkeep = parts.upkeep
         self._signals = parts.signals
+        self._metrics = parts.metrics
         self._workers = parts.workers
         self._policy_changed = parts.policy_changed
         self._stopping = parts.stopping

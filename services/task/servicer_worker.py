@@ -28,6 +28,7 @@ from services.task.errors import LeaseLost, TaskNotFound
 from services.task.idle import IdleReasons, Reason
 from services.task.limits import TypeLimits
 from services.task.loops.workers import WorkerRegistry
+from services.task.metrics import TaskMetrics
 from services.task.repository_beat import Beat, Beaten
 from services.task.repository_end import end_older, lock_policies
 from services.task.signals import Signals
@@ -56,6 +57,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
     _upkeep: Lane
     _idle: IdleReasons
     _signals: Signals
+    _metrics: TaskMetrics
     _workers: WorkerRegistry
     _stopping: Stopping
 
@@ -72,6 +74,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
             answers, claimed = await self._work.end_and_claim(endings, want)
         else:
             answers, claimed = [], await self._work.claim_or_wait(want, wait_seconds, self._stopping.is_set)
+        self._metrics.fenced("finish", answers.count("lease_lost"))
         response = pb.ClaimTasksResponse(
             tasks=claimed_messages([item.row for item in claimed], self._limits),
             finish_results=[
@@ -105,6 +108,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
         else:
             self._workers.saw(request.worker_id)
         answers = await self._beats.beat(BeatCall(request.worker_id, beats, request.leaving))
+        self._metrics.fenced("beat", answers.count("lease_lost"))
         response = pb.HeartbeatResponse(
             results=[
                 self._lease_result(lease, answer)
@@ -134,6 +138,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
         """End runs, each for itself (domain.md 1.3, 1.8, 1.11)."""
         endings = [ending(item, f"items[{index}]") for index, item in enumerate(request.items)]
         answers = await self._work.end(endings)
+        self._metrics.fenced("finish", answers.count("lease_lost"))
         return pb.FinishTasksResponse(
             results=[finish_result(item, answer) for item, answer in zip(request.items, answers, strict=True)]
         )
@@ -152,6 +157,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
         if row is None:
             if known is None:
                 raise TaskNotFound.of(request.task_id)
+            self._metrics.fenced("urls")
             raise LeaseLost.of(request.task_id, request.version)
         self._signals.tell([task_id], {})
         return pb.UpdateTaskUrlsResponse(task=task_message(row, self._limits, with_payload=False))

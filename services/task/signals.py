@@ -10,6 +10,7 @@ from uuid import UUID
 import asyncpg
 
 from services.task.limits import TypeLimits
+from services.task.metrics import TaskMetrics
 from services.task.repository_claim import Claimed
 from services.task.repository_end import Ended
 from services.task.states import Status
@@ -22,8 +23,9 @@ Publish = Callable[[Mapping[str, int], Iterable[UUID]], None]
 class Signals:
     """Spreads the word. The receivers are set once, by `connect`, since they need this object themselves."""
 
-    def __init__(self, limits: TypeLimits) -> None:
+    def __init__(self, limits: TypeLimits, measured: TaskMetrics) -> None:
         self._limits = limits
+        self._metrics = measured
         self._wake: Wake | None = None
         self._changed: Changed | None = None
         self._publish: Publish | None = None
@@ -57,6 +59,7 @@ class Signals:
 
     def created(self, rows: Sequence[asyncpg.Record]) -> None:
         """Tell of new tasks; those that are due later, or have begun already, wake nobody."""
+        self._metrics.created(rows)
         claimable = Counter(
             row["type"] for row in rows if row["due_at"] is None and row["status"] == Status.PENDING
         )
@@ -65,6 +68,7 @@ class Signals:
 
     def worked(self, ended: Sequence[Ended], claimed: Sequence[Claimed]) -> None:
         """Tell of runs that began and ended; what is pending again, or has made room, wakes somebody."""
+        self._metrics.worked(ended, claimed)
         claimable = Counter(
             task.type
             for task in ended

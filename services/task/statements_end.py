@@ -73,8 +73,8 @@ freed AS (
 """
 
 
-def _end(given: str) -> str:
-    return f"WITH {ending(given)}, {_FREED} SELECT n, id, type, status, due_at FROM ended"
+def _end(given: str, more: str = "") -> str:
+    return f"WITH {ending(given)}, {_FREED} SELECT n, id, type, status, due_at{more} FROM ended"
 
 
 # $1..$9 one array each: id, version, ended_as, progress, ext, message, retryable, pause, reason;
@@ -93,7 +93,8 @@ _LOST_COLUMNS = """t.id, t.version, 'lost' AS ended_as, NULL::int2 AS progress, 
 # $1 types with limits of their own, $2 their leases, $3 their stall limits, $4 and $5 those of all other
 # types; all in seconds, NULL: nobody is lost, or stuck, by that now. $6 how many at most, $7 types to leave
 # alone.
-END_LOST = _end(f"""
+END_LOST = _end(
+    f"""
     SELECT {_LOST_COLUMNS}, x.reason,
         CASE x.reason WHEN 'STALE' THEN format('worker %s was not heard of for %s s', t.claimed_by,
             round(extract(epoch FROM now() - t.heartbeat_at)))
@@ -107,13 +108,18 @@ END_LOST = _end(f"""
         WHEN t.heartbeat_at < now() - make_interval(secs => l.lease) THEN 'STALE'
         WHEN t.progress_at < now() - make_interval(secs => l.stall) THEN 'STALLED' END AS reason) x
     WHERE t.status = 'processing' AND x.reason IS NOT NULL AND t.type <> ALL($7::text[])
-    ORDER BY t.id LIMIT $6::int8 FOR UPDATE OF t SKIP LOCKED""")
+    ORDER BY t.id LIMIT $6::int8 FOR UPDATE OF t SKIP LOCKED""",
+    ", given_reason",
+)
 
 # $1 type, $2 silence in seconds, $3 how many at most.
-END_OLDER = _end(f"""
+END_OLDER = _end(
+    f"""
     SELECT {_LOST_COLUMNS}, 'STALE' AS reason,
         format('worker %s was not heard of for %s s', t.claimed_by,
             round(extract(epoch FROM now() - t.heartbeat_at))) AS message
     FROM task.tasks t
     WHERE t.status = 'processing' AND t.type = $1 AND t.heartbeat_at < now() - make_interval(secs => $2)
-    ORDER BY t.id LIMIT $3::int8 FOR UPDATE SKIP LOCKED""")
+    ORDER BY t.id LIMIT $3::int8 FOR UPDATE SKIP LOCKED""",
+    ", given_reason",
+)

@@ -18,14 +18,18 @@ from libs.common import ids, statuses
 from libs.common.errors import DomainError
 from libs.common.interceptors import failures
 from libs.common.interceptors.call import Serve, ServedCall, Step
+from libs.common.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 
 _CLOCK_MARGIN_SECONDS = 0.05
 
 
-def mapping(domain: str) -> Step:
-    """Return the step for a server whose ErrorInfo domain is `domain` (`frontrow.task`)."""
+def mapping(domain: str, telemetry: Telemetry) -> Step:
+    """Return the step for a server whose ErrorInfo domain is `domain` (`frontrow.task`).
+
+    What is refused is counted by `telemetry`.
+    """
 
     def step(proceed: Serve) -> Serve:
         async def serve(call: ServedCall) -> Any:
@@ -45,6 +49,7 @@ def mapping(domain: str) -> Step:
                 if refusal is None:
                     await _abort(call, _internal(call, error))
                 else:
+                    telemetry.refused(call.method, refusal.reason)
                     _note(call, refusal, error)
                     await _abort(call, statuses.to_status(refusal, domain))
 

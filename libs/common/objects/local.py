@@ -20,6 +20,7 @@ from libs.common.objects.store import (
     ObjectMissing,
     StoreUnavailable,
     checked_key,
+    error_count,
 )
 
 
@@ -33,6 +34,7 @@ class LocalStore:
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         self._temporary = self._root / TEMPORARY_FOLDER
+        self._error_count = error_count("local")
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         """See ObjectStore."""
@@ -53,20 +55,20 @@ class LocalStore:
     async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> int:
         """See ObjectStore."""
         target = self._path(key)
-        with _storage_errors():
+        with self._errors():
             aside = await asyncio.to_thread(self._new_file)
         try:
             size = 0
             # unbuffered: nothing is left that closing the file would have to write, on a full disk once more
-            with _storage_errors():
+            with self._errors():
                 file = aside.open("wb", buffering=0)
             with file:
                 async for chunk in chunks:
-                    with _storage_errors():
+                    with self._errors():
                         size += await asyncio.to_thread(_write_all, file, chunk)
-                with _storage_errors():
+                with self._errors():
                     await asyncio.to_thread(_sync, file)
-            with _storage_errors():
+            with self._errors():
                 await asyncio.to_thread(self._rename, aside, target)
         finally:
             _discard(aside)
@@ -75,18 +77,18 @@ class LocalStore:
     async def get_bytes(self, key: str) -> bytes:
         """See ObjectStore."""
         path = self._path(key)
-        with _storage_errors(key):
+        with self._errors(key):
             return await asyncio.to_thread(path.read_bytes)
 
     async def stream(self, key: str, *, start: int = 0, chunk_bytes: int = 1 << 18) -> AsyncIterator[bytes]:
         """See ObjectStore."""
         path = self._path(key)
-        with _storage_errors(key):
+        with self._errors(key):
             file = await asyncio.to_thread(path.open, "rb")
         with file:
             file.seek(start)
             while True:
-                with _storage_errors(key):
+                with self._errors(key):
                     chunk = await asyncio.to_thread(file.read, chunk_bytes)
                 if not chunk:
                     return
@@ -96,7 +98,7 @@ class LocalStore:
         """See ObjectStore."""
         path = self._path(key)
         try:
-            with _storage_errors(key):
+            with self._errors(key):
                 return ObjectInfo(size=(await asyncio.to_thread(path.stat)).st_size)
         except ObjectMissing:
             return None
@@ -104,13 +106,13 @@ class LocalStore:
     async def delete(self, key: str) -> None:
         """See ObjectStore."""
         path = self._path(key)
-        with _storage_errors():
+        with self._errors():
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def list(self, prefix: str = "") -> AsyncIterator[str]:
         """See ObjectStore."""
         folder = self._path(prefix.rstrip("/")) if prefix.rstrip("/") else self._root
-        with _storage_errors():
+        with self._errors():
             keys = await asyncio.to_thread(self._walk, folder)
         for key in keys:
             yield key
@@ -124,14 +126,23 @@ class LocalStore:
 
     async def check(self) -> None:
         """See ObjectStore."""
-        with _storage_errors():
+        with self._errors():
             aside = await asyncio.to_thread(self._new_file)
             aside.unlink(missing_ok=True)
 
     async def sweep_abandoned(self, older_than_seconds: float = ABANDONED_SECONDS) -> int:
         """See ObjectStore."""
-        with _storage_errors():
+        with self._errors():
             return await asyncio.to_thread(self._sweep, time.time() - older_than_seconds)
+
+    @contextmanager
+    def _errors(self, key: str | None = None) -> Iterator[None]:
+        try:
+            with _storage_errors(key):
+                yield
+        except StoreUnavailable:
+            self._error_count.add("local")
+            raise
 
     def _path(self, key: str) -> Path:
         return self._root / checked_key(key)
@@ -143,7 +154,7 @@ class LocalStore:
         return aside
 
     def _place(self, target: Path, write: Callable[[BinaryIO], object]) -> None:
-        with _storage_errors():
+        with self._errors():
             aside = self._new_file()
             try:
                 with aside.open("wb") as file:

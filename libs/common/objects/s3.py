@@ -20,6 +20,7 @@ from libs.common.objects.store import (
     ObjectMissing,
     StoreUnavailable,
     checked_key,
+    error_count,
 )
 
 PART_BYTES = 8 << 20
@@ -44,13 +45,14 @@ class S3Store:
     def __init__(self, bucket: str, prefix: str, config: dict[str, str]) -> None:
         """Connect lazily; `config` has obstore's S3 names; keys that it leaves out are in the environment."""
         self._place = (bucket, prefix, config)
+        self._error_count = error_count("s3")
         self._bucket = _client(self._place, REQUEST_TIMEOUT)
         # a client has one timeout, so that whole images have a client of their own
         self._patient = _client(self._place, REQUEST_TIMEOUT * (SINGLE_PUT_BYTES // PART_BYTES))
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         """See ObjectStore."""
-        with _storage_errors():
+        with self._errors():
             await obstore.put_async(
                 self._for_body(len(data)),
                 checked_key(key),
@@ -62,7 +64,7 @@ class S3Store:
     async def put_file(self, key: str, path: Path) -> None:
         """See ObjectStore."""
         size = (await asyncio.to_thread(path.stat)).st_size
-        with _storage_errors():
+        with self._errors():
             await obstore.put_async(
                 self._for_body(size),
                 checked_key(key),
@@ -97,7 +99,7 @@ class S3Store:
             raise ObjectMissing(key)
         for offset in range(start, info.size, PART_BYTES):
             end = min(offset + PART_BYTES, info.size)
-            with _storage_errors(key):
+            with self._errors(key):
                 part = await obstore.get_range_async(self._bucket, key, start=offset, end=end)
             view = memoryview(part)
             for at in range(0, len(view), chunk_bytes):
@@ -106,7 +108,7 @@ class S3Store:
     async def head(self, key: str) -> ObjectInfo | None:
         """See ObjectStore."""
         try:
-            with _storage_errors(key):
+            with self._errors(key):
                 return ObjectInfo(size=(await obstore.head_async(self._bucket, checked_key(key)))["size"])
         except ObjectMissing:
             return None
@@ -114,7 +116,7 @@ class S3Store:
     async def delete(self, key: str) -> None:
         """See ObjectStore."""
         try:
-            with _storage_errors(key):
+            with self._errors(key):
                 await obstore.delete_async(self._bucket, checked_key(key))
         except ObjectMissing:
             return
@@ -124,7 +126,7 @@ class S3Store:
         pages = obstore.list(self._bucket, prefix=prefix.rstrip("/") or None)
         while True:
             try:
-                with _storage_errors():
+                with self._errors():
                     page = await anext(pages)
             except StopAsyncIteration:
                 return
@@ -150,8 +152,17 @@ class S3Store:
 
     async def check(self) -> None:
         """See ObjectStore."""
-        with _storage_errors():
+        with self._errors():
             await obstore.list_with_delimiter_async(self._bucket)
+
+    @contextmanager
+    def _errors(self, key: str | None = None) -> Iterator[None]:
+        try:
+            with _storage_errors(key):
+                yield
+        except StoreUnavailable:
+            self._error_count.add("s3")
+            raise
 
 
 def _client(place: tuple[str, str, dict[str, str]], timeout: timedelta) -> Bucket:

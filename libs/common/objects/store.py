@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from libs.common.tally import Tally
+
 MAX_KEY_BYTES = 900
 TEMPORARY_FOLDER = ".tmp"
 ABANDONED_SECONDS = 24 * 3600.0
@@ -89,6 +91,16 @@ class ObjectStore(Protocol):
     async def sweep_abandoned(self, older_than_seconds: float = ABANDONED_SECONDS) -> int:
         """Remove what killed writers left half written, and return how many that were."""
         ...
+
+
+def error_count(kind: str) -> Tally:
+    """Return what counts the operations that fail in a store of this kind (`local`, `s3`)."""
+    tally = Tally.of(
+        None, "store.errors", ("store",),
+        unit="{operation}", description="operations on the object store that failed",
+    )  # fmt: skip
+    tally.add(kind, count=0)  # seen before the first one: a rise from nothing is no rise
+    return tally
 
 
 def checked_key(key: str) -> str:

@@ -13,6 +13,7 @@ from libs.common.dial import dial
 from libs.common.objects import open_store
 from libs.common.surroundings import Surroundings
 from services.asr.worker.engine import Engine, FasterWhisper
+from services.asr.worker.engine_metrics import MeasuredEngine
 from services.asr.worker.llm_settings import LlmSettings
 from services.asr.worker.llm_topics import LlmTopics
 from services.asr.worker.peers import AsrPeer
@@ -46,7 +47,7 @@ class AsrWorker:
         self._on_serving = on_serving
         self._settings = settings
         self._common = common
-        self._engine: Engine = engine or _engine(settings)
+        self._engine: Engine = MeasuredEngine(engine or _engine(settings))
         self._summarizer: Summarizer | None = None
         self._channel: grpc.aio.Channel | None = None
         self._worker: Worker | None = None

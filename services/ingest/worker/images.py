@@ -15,6 +15,7 @@ from libs.common.fetch_problems import HostPaused, MachineTrouble
 from libs.common.objects import ObjectStore, StoreUnavailable
 from libs.common.scratch import run_folder
 from libs.common.together import together
+from services.ingest.metrics import DedupeHits
 from services.ingest.worker.decode import Decoder
 from services.ingest.worker.download import Downloader
 from services.ingest.worker.gathered import Gathered, Image, Job, Outcome, Prepared
@@ -47,6 +48,7 @@ class GalleryImages:
         self._downloader = downloader
         self._decoder = decoder
         self._putting = asyncio.Semaphore(PUTS_AT_ONCE)
+        self._hits = DedupeHits()
 
     async def gather(self, job: Job, on_progress: Callable[[float], None]) -> Gathered:
         """Bring in what is missing; `on_progress` gets the share that is there, 0 to 1.
@@ -145,6 +147,7 @@ class GalleryImages:
         files = {key: path for prepared in batch for key, path in prepared.thumbnails}
         files |= {prepared.key: prepared.fetched.path for prepared in batch}
         absent = await self._intake.reserve(job.job_id, list(items.values()))
+        self._hits.content(sum(prepared.key not in absent for prepared in batch))
         await self._put({key: files[key] for key in absent})
         await self._intake.confirm(job.job_id, absent)
         await self._ingest.record(job.run, job.job_id, [prepared.outcome() for prepared in batch])

@@ -8,7 +8,8 @@ from frontrow.task.v1 import task_service_pb2
 from libs.common.client import connect
 from libs.common.db import Database
 from libs.common.follow import Follower
-from libs.common.outbox import OutboxRelay, enqueue
+from libs.common.outbox import OutboxRelay
+from libs.common.outbox_table import enqueue
 from libs.common.tasks import TaskPeer
 from libs.common.testing import eventually
 from tests.conftest import Serve

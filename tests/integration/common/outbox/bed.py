@@ -7,7 +7,8 @@ import grpc.aio
 from sqlalchemy import MetaData, select
 
 from libs.common.db import Database
-from libs.common.outbox import OutboxRelay, enqueue, outbox_table
+from libs.common.outbox import OutboxRelay
+from libs.common.outbox_table import enqueue, outbox_table
 
 METADATA = MetaData(schema="shop")
 OUTBOX = outbox_table(METADATA)

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import event, select, text
 
 from libs.common.db import Database
-from libs.common.outbox import OutboxRelay, enqueue
+from libs.common.outbox import OutboxRelay
+from libs.common.outbox_table import enqueue
 from libs.common.testing import eventually
 from tests.integration.common.outbox.bed import (
     OUTBOX,
@@ -197,7 +198,8 @@ CRASHING = """
 import asyncio, os, signal, sys
 from sqlalchemy import MetaData
 from libs.common.db import Database
-from libs.common.outbox import OutboxRelay, outbox_table
+from libs.common.outbox import OutboxRelay
+from libs.common.outbox_table import outbox_table
 from libs.common.settings import DatabaseSettings
 
 async def send(body):
