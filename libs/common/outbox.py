@@ -32,6 +32,7 @@ from libs.common.coalesce import Coalescer
 from libs.common.db import Database
 from libs.common.loops import Periodic, backoff_seconds, is_cancelled
 from libs.common.tally import Tally
+from libs.common.tracing import continuing
 
 log = structlog.get_logger(__name__)
 
@@ -63,6 +64,7 @@ class _Row(NamedTuple):
     kind: str
     body: bytes
     attempts: int
+    trace_parent: str
 
 
 class OutboxRelay:
@@ -166,7 +168,7 @@ class OutboxRelay:
             update(table)
             .where(table.c.id == head.c.id)
             .values(attempts=table.c.attempts + 1, locked_until=_in_seconds(self._lease_seconds))
-            .returning(table.c.id, table.c.subject, table.c.kind, table.c.body, table.c.attempts)
+            .returning(*(table.c[name] for name in _Row._fields))
         )
         async with self._database.begin() as session:
             return [_Row(*found) for found in (await session.execute(claim)).all()]
@@ -197,7 +199,8 @@ class OutboxRelay:
             raise LookupError(f"no sender for outbox rows of kind {row.kind!r}")
         try:
             async with asyncio.timeout(self._lease_seconds / 2):
-                await sender(row.body)
+                with continuing(row.trace_parent):
+                    await sender(row.body)
         except grpc.aio.AioRpcError as error:
             if error.code() in _PERMANENT:
                 raise Rejected(f"{reason_of(error) or error.code().name}: {error.details()}") from error

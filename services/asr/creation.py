@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
+from libs.common.tracing import link_to, present_trace
 from services.asr import convert, repository_fetch, repository_upload
 from services.asr import repository_material as repository
 from services.asr.errors import MaterialNotFound, NameTaken, RequestIdReused, UploadIncomplete, UploadTaken
@@ -92,6 +93,7 @@ async def _insert(session: AsyncSession, request: Request, material_id: UUID) ->
         "remark": request.remark,
         "asr_status": AsrStatus.NONE if task_id is None else AsrStatus.PENDING,
         "asr_task_id": task_id,
+        "trace_parent": present_trace(),
         **recording,
     }
     created = await repository.create(session, values)
@@ -110,6 +112,7 @@ async def _uploaded(session: AsyncSession, request: Request) -> dict[str, Any]:
             f"{upload.committed_bytes} of {upload.size_bytes} bytes are stored; resume the upload first",
             committed_bytes=str(upload.committed_bytes),
         )
+    link_to(upload.trace_parent)
     return {
         "upload_id": upload_id,
         "file_name": upload.file_name,

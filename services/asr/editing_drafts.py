@@ -12,6 +12,7 @@ from libs.common.db import Database, constraint_of
 from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
 from libs.common.paging import decode_token, encode_token, page_size, within_budget
+from libs.common.tracing import link_to
 from services.asr import repository_draft as repository
 from services.asr.convert import parse_id
 from services.asr.convert_project import DRAFT_FORMAT, digest_of, draft_message, stored_name
@@ -126,6 +127,7 @@ async def _completed_project(session: AsyncSession, project_id: UUID) -> AnyRow:
             f"the project is {project.status}; a draft can be made once it is completed",
             status=project.status,
         )
+    link_to(project.trace_parent)
     return project
 
 

@@ -42,6 +42,11 @@ def _updated() -> "Column[object]":
     return Column("updated_at", DateTime(timezone=True), nullable=False, server_default=_NOW)
 
 
+def _trace() -> "Column[object]":
+    """Return the trace in which the row was asked for, a W3C `traceparent`; '' when there was none."""
+    return Column("trace_parent", Text, nullable=False, server_default=_EMPTY)
+
+
 uploads = Table(
     "uploads",
     metadata,
@@ -59,6 +64,7 @@ uploads = Table(
     Column("source_url", Text, nullable=False, server_default=_EMPTY),
     # what that server calls this state of its bytes: an ETag or a Last-Modified
     Column("validator", Text, nullable=False, server_default=_EMPTY),
+    _trace(),
     _created(),
     _updated(),
     CheckConstraint(
@@ -110,6 +116,7 @@ live_materials = Table(
     Column("asr_error_reason", Text, nullable=False, server_default=_EMPTY),
     Column("asr_error", Text, nullable=False, server_default=_EMPTY),
     Column("cancel_requested", Boolean, nullable=False, server_default=text("false")),
+    _trace(),
     _created(),
     _updated(),
     UniqueConstraint("name", name="live_materials_name_key"),
@@ -205,6 +212,7 @@ video_projects = Table(
     Column("error_reason", Text, nullable=False, server_default=_EMPTY),
     Column("error_message", Text, nullable=False, server_default=_EMPTY),
     Column("clips_source", Text, nullable=False, server_default=_EMPTY),
+    _trace(),
     _created(),
     _updated(),
     Column("completed_at", DateTime(timezone=True)),

@@ -33,10 +33,10 @@ def draft_prefix(project_id: UUID, draft_id: UUID | None) -> str:
 
 
 async def project_for_draft(session: AsyncSession, project_id: UUID) -> AnyRow | None:
-    """Return a project's status and names, and keep it from being deleted meanwhile; None: no such one."""
+    """Return a project's status, names and trace; keep it from being deleted meanwhile. None: no such one."""
     columns = video_projects.c
     statement = (
-        select(columns.id, columns.name, columns.live_material_name, columns.status)
+        select(columns.id, columns.name, columns.live_material_name, columns.status, columns.trace_parent)
         .where(columns.id == project_id)
         .with_for_update(read=True)
     )

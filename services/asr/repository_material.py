@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common import keywords
 from libs.common.db import constraint_of
+from libs.common.tracing import present_trace
 from services.asr import transcript_terms
 from services.asr.errors import AsrNotCancellable, AsrNotResettable, MaterialNotFound, NameTaken, UploadTaken
 from services.asr.models import (
@@ -159,6 +160,7 @@ async def reset_to_pending(session: AsyncSession, material_id: UUID, task_id: UU
     written = pending.values(
         asr_status=AsrStatus.PENDING,
         asr_task_id=task_id,
+        trace_parent=present_trace(),
         seen_task_version=0,
         asr_progress=0,
         asr_error_reason="",

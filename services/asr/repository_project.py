@@ -37,14 +37,14 @@ COLUMNS = (
 
 
 async def material_for_project(session: AsyncSession, material_id: UUID) -> AnyRow:
-    """Return the material's id, name, status and length, and keep it from being reset or deleted meanwhile.
+    """Return a material's id, name, status, length and trace; keep it from being reset or deleted.
 
     Raises:
         MaterialNotFound: there is none with this id.
     """
     columns = live_materials.c
     statement = (
-        select(columns.id, columns.name, columns.asr_status, columns.duration_ms)
+        select(columns.id, columns.name, columns.asr_status, columns.duration_ms, columns.trace_parent)
         .where(columns.id == material_id)
         .with_for_update(read=True)
     )

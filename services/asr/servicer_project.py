@@ -16,6 +16,7 @@ from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
 from libs.common.objects.store import ObjectStore
 from libs.common.paging import decode_token, encode_token, page_size, within_budget
+from libs.common.tracing import link_to, present_trace
 from services.asr import repository_project as repository
 from services.asr.convert import parse_id
 from services.asr.convert_project import (
@@ -217,6 +218,7 @@ async def _project_values(
         raise InvalidArgument.of_field("span_start_ms", f"must be before the selection's end, {end} ms")
     if not await repository.has_speech(session, material_id, start, end):
         raise NoSpeechInSelection(f"nobody speaks between {start} ms and {end} ms; select another span")
+    link_to(material.trace_parent)
     return {
         "id": uuid7(),
         "live_material_id": material_id,
@@ -228,6 +230,7 @@ async def _project_values(
         "prompt": request.prompt,
         "keywords": request.keywords,
         "slice_task_id": uuid7(),
+        "trace_parent": present_trace(),
         **_ways(request),
     }
 

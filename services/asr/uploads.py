@@ -10,6 +10,7 @@ from libs.common.db import Database
 from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
 from libs.common.objects import ObjectMissing, ObjectStore
+from libs.common.tracing import present_trace
 from services.asr import convert, repository_material, repository_upload
 from services.asr.errors import ObjectLost, OffsetMismatch, Sha1Mismatch, UploadOverrun
 
@@ -67,6 +68,7 @@ class Uploads:
             "size_bytes": metadata.size_bytes,
             "file_name": metadata.file_name,
             "expected_sha1": metadata.sha1,
+            "trace_parent": present_trace(),
         }
         async with self._database.begin() as session:
             await repository_upload.create(session, upload_id, values)

@@ -22,7 +22,7 @@ PURGE_BATCH = 5000
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job as it will be stored, and the serialised order for its task."""
+    """A job as it will be stored, the serialised order for its task, and the trace that it is ordered in."""
 
     job_id: UUID
     task_id: UUID
@@ -35,6 +35,7 @@ class NewJob:
     gallery: bytes
     image_count: int
     task_order: bytes
+    trace_parent: str
 
 
 class Entry(NamedTuple):
@@ -117,6 +118,7 @@ def _columns(entries: Sequence[Entry]) -> tuple[list[object], ...]:
         [job and job.gallery for job in jobs],
         [job and job.image_count for job in jobs],
         [job and job.task_order for job in jobs],
+        [job and job.trace_parent for job in jobs],
     )
 
 

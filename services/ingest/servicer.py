@@ -11,6 +11,7 @@ from libs.common.ids import uuid7
 from libs.common.interceptors.call import ServicerContext
 from libs.common.interceptors.raw import raw_request
 from libs.common.paging import decode_token, encode_token, page_size, within_budget
+from libs.common.tracing import present_trace
 from services.ingest import convert, repository_job
 from services.ingest.errors import JobNotFound, NonceReplayed
 from services.ingest.repository_job import JobFilter
@@ -72,6 +73,7 @@ class IngestServicer(SpiderRpcs, RerunRpcs, PurgeRpcs):
             gallery=gallery.SerializeToString(),
             image_count=len(gallery.images),
             task_order=order.SerializeToString(),
+            trace_parent=present_trace(),
         )
 
     async def GetIngestJob(

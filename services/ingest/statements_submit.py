@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-# $1..$14 one array each, a column of the submissions in the order in which they came; a job id of NULL asks
-# whether the call would be let in, and adds nothing. $15..$17 the keys with the tokens of their shared budget
-# that are held here, and those wanted from it. $18 tokens a second, $19 tokens at most, $20 the window in
+# $1..$15 one array each, a column of the submissions in the order in which they came; a job id of NULL asks
+# whether the call would be let in, and adds nothing. $16..$18 the keys with the tokens of their shared budget
+# that are held here, and those wanted from it. $19 tokens a second, $20 tokens at most, $21 the window in
 # seconds. Checked in the order of domain.md 3.1; the signature was checked before.
 ENTER = """
 WITH given AS MATERIALIZED (
     SELECT u.*
     FROM unnest($1::text[], $2::text[], $3::int8[], $4::uuid[], $5::uuid[], $6::text[], $7::bytea[],
-        $8::text[], $9::text[], $10::text[], $11::text[], $12::bytea[], $13::int4[], $14::bytea[])
+        $8::text[], $9::text[], $10::text[], $11::text[], $12::bytea[], $13::int4[], $14::bytea[],
+        $15::text[])
         WITH ORDINALITY AS u(key_id, nonce, signed_at, job_id, task_id, request_id, request_digest,
-            kind, title, source, source_url, gallery, image_count, task_order, n)
+            kind, title, source, source_url, gallery, image_count, task_order, trace_parent, n)
 ), budgets AS MATERIALIZED (
-    SELECT * FROM unnest($15::text[], $16::int4[], $17::int4[]) AS u(key_id, held, wanted)
+    SELECT * FROM unnest($16::text[], $17::int4[], $18::int4[]) AS u(key_id, held, wanted)
 ), locked AS MATERIALIZED (
     -- in the order of the keys: two servers that want from several never wait for each other
-    SELECT k.key_id, least($19::float8,
-        k.budget + greatest(extract(epoch FROM now() - k.budget_at), 0) * $18::float8) AS available
+    SELECT k.key_id, least($20::float8,
+        k.budget + greatest(extract(epoch FROM now() - k.budget_at), 0) * $19::float8) AS available
     FROM ingest.spider_keys k
     WHERE k.key_id IN (SELECT b.key_id FROM budgets b WHERE b.wanted > 0)
     ORDER BY k.key_id FOR UPDATE
@@ -39,7 +40,7 @@ WITH given AS MATERIALIZED (
             WHEN k.spider_id IS NULL THEN 'unknown_key'
             WHEN row_number() OVER (PARTITION BY g.key_id ORDER BY g.n) > b.held + coalesce(t.tokens, 0)
                 THEN 'limited'
-            WHEN abs(g.signed_at - floor(extract(epoch FROM now()))) > $20::int4 THEN 'skewed'
+            WHEN abs(g.signed_at - floor(extract(epoch FROM now()))) > $21::int4 THEN 'skewed'
             WHEN g.job_id IS NULL THEN 'let_in'
             ELSE 'fresh'
         END AS verdict
@@ -68,8 +69,8 @@ WITH given AS MATERIALIZED (
     ON CONFLICT DO NOTHING
     RETURNING id
 ), ordered AS (
-    INSERT INTO ingest.outbox (subject, kind, body)
-    SELECT 'ingest_job:' || e.job_id, 'create_task', e.task_order
+    INSERT INTO ingest.outbox (subject, kind, body, trace_parent)
+    SELECT 'ingest_job:' || e.job_id, 'create_task', e.task_order, e.trace_parent
     FROM entered e JOIN made m ON m.id = e.job_id ORDER BY e.n
 )
 SELECT j.spider_id, j.tokens, j.available, extract(epoch FROM now())::float8 AS now,

@@ -23,7 +23,10 @@ from services.review.states import EDITABLE, TRANSITIONS, Action, Status
 
 @dataclass(frozen=True)
 class Draft:
-    """One draft without its images. `revision` rises with changes, `image_count` leaves out hidden ones."""
+    """One draft without its images. `revision` rises with changes, `image_count` leaves out hidden ones.
+
+    `trace_parent` is the trace that brought it in, empty when there was none.
+    """
 
     id: int
     kind: str
@@ -44,6 +47,7 @@ class Draft:
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None
+    trace_parent: str = ""
 
     @property
     def etag(self) -> str:

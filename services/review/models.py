@@ -75,6 +75,8 @@ def _draft_table(name: str, prefix: str, key: list[Column[Any] | Index]) -> Tabl
         _moment("created_at"),
         _moment("updated_at"),
         _moment("deleted_at", nullable=True),
+        # of what brought it in, a W3C traceparent: a decision points at it
+        Column("trace_parent", Text, nullable=False, server_default=_EMPTY),
         *key,
         CheckConstraint("status IN ('pending', 'approved', 'rejected')", name=f"{name}_status"),
         # Crawled is terminal: deleted drafts hold their key as well (domain.md 3.4, 3.5).

@@ -17,6 +17,7 @@ from services.review.states import Action, Status
 _SAME = (
     *("id", "job_id", "source", "source_url", "title", "is_deleted", "revision", "cover_media_id"),
     *("reject_reason", "decided_by", "decided_at", "created_at", "updated_at", "deleted_at"),
+    "trace_parent",
 )
 
 

@@ -14,6 +14,7 @@ from libs.common.db import Database
 from libs.common.errors import FieldViolation, InvalidArgument
 from libs.common.interceptors.context import current_actor
 from libs.common.lanes import Lanes
+from libs.common.tracing import link_to
 from services.review import promotion, repository_change, repository_list
 from services.review.changes import Wanted
 from services.review.convert_draft import (
@@ -92,7 +93,7 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
         tables = tables_of(request.kind)
         edit = edit_of(tables, request.edit) if request.HasField("edit") else None
         wanted = Wanted(Action.APPROVED, current_actor(), request.etag, edit=edit)
-        outcome = await self._desk.change(tables, int(request.draft_id), wanted)
+        outcome = await self._change(tables, request.draft_id, wanted)
         official = outcome.official
         return pb.ApproveDraftResponse(
             draft=_message(outcome),
@@ -125,7 +126,7 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
     async def PurgeDraft(self, request: pb.PurgeDraftRequest, context: Context) -> pb.PurgeDraftResponse:
         """See the proto."""
         wanted = Wanted(Action.PURGED, current_actor(), request.etag, reason=request.reason)
-        await self._desk.change(tables_of(request.kind), int(request.draft_id), wanted)
+        await self._change(tables_of(request.kind), request.draft_id, wanted)
         return pb.PurgeDraftResponse()
 
     async def GetDraftMedia(
@@ -143,7 +144,13 @@ class DraftServicer(draft_service_pb2_grpc.DraftServiceServicer):
     async def _changed(
         self, kind: draft_pb2.GalleryKind.ValueType, draft_id: str, wanted: Wanted
     ) -> draft_pb2.Draft:
-        return _message(await self._desk.change(tables_of(kind), int(draft_id), wanted))
+        return _message(await self._change(tables_of(kind), draft_id, wanted))
+
+    async def _change(self, tables: GalleryTables, draft_id: str, wanted: Wanted) -> Outcome:
+        """Do it; in the traces the act points at what brought the draft in."""
+        outcome = await self._desk.change(tables, int(draft_id), wanted)
+        link_to(outcome.draft.trace_parent)
+        return outcome
 
 
 def _message(outcome: Outcome) -> draft_pb2.Draft:

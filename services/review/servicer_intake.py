@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.db import Database, constraint_of
 from libs.common.errors import FieldViolation, InvalidArgument
+from libs.common.tracing import present_trace
 from services.review import promotion, repository_draft, repository_media, repository_vocabulary
 from services.review.convert_draft import blocker_message, runway_texts, street_texts, tables_of
 from services.review.convert_media import item_state, new_media, row_ids
@@ -116,6 +117,7 @@ class IntakeServicer(intake_service_pb2_grpc.IntakeServiceServicer):
             "source": source.source,
             "source_url": source.source_url,
             "title": request.title,
+            "trace_parent": present_trace(),
             **place.columns(),
         }
         for _ in range(MAX_TRIES):

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from asyncpg.pgproto.pgproto import UUID
 from frontrow.task.v1 import task_pb2, task_service_pb2, work_pb2
 from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from libs.common.errors import FieldViolation, InvalidArgument
 from libs.common.ids import uuid7
+from libs.common.tracing import present_trace
 from services.task.limits import TypeLimits
 from services.task.repository_create import NewTask
 from services.task.repository_end import Answer, Ending
@@ -199,15 +199,8 @@ def new_task(request: task_service_pb2.CreateTaskRequest, limits: TypeLimits, *,
         video_project_name=request.video_project_name,
         max_attempts=request.max_attempts or limits.max_attempts(request.type),
         run_after=run_after,
-        trace_parent=_present_trace(),
+        trace_parent=present_trace(),
     )
-
-
-def _present_trace() -> str:
-    """Return the trace context of the present call as W3C `traceparent`, empty when there is none."""
-    carrier: dict[str, str] = {}
-    TraceContextTextMapPropagator().inject(carrier)
-    return carrier.get("traceparent", "")
 
 
 def ending(item: work_pb2.FinishItem, path: str) -> Ending:

@@ -35,7 +35,7 @@ def entry(key_id: str, number: int, *, nonce: str = "", request_id: str = "", **
     values: dict[str, object] = {
         "job_id": uuid7(), "task_id": uuid7(), "request_id": request_id, "request_digest": b"one",
         "kind": "runway", "title": f"show {number}", "source": "vogue", "source_url": f"https://v/{number}",
-        "gallery": b"gallery", "image_count": 1, "task_order": b"order",
+        "gallery": b"gallery", "image_count": 1, "task_order": b"order", "trace_parent": "",
     }  # fmt: skip
     job = NewJob(**(values | changes))  # type: ignore[arg-type]
     return Entry(key_id, nonce or f"nonce-{job.job_id}", int(time.time()), job)

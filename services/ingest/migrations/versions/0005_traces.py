@@ -1,0 +1,28 @@
+"""The trace in which a call was put into the outbox.
+
+Revision ID: 0005
+Revises: 0004
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+_TABLES = ("outbox",)
+
+
+def upgrade() -> None:
+    """Add the column; rows of the release before have no trace, and its servers write none."""
+    for table in _TABLES:
+        column = sa.Column("trace_parent", sa.Text(), server_default=sa.text("''"), nullable=False)
+        op.add_column(table, column, schema="ingest")
+
+
+def downgrade() -> None:
+    """Drop the column."""
+    for table in _TABLES:
+        op.drop_column(table, "trace_parent", schema="ingest")
