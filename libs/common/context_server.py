@@ -21,6 +21,7 @@ from libs.common.interceptors.pipeline import SILENCE_SECONDS, Pipeline
 from libs.common.interceptors.validate import RequestValidator
 from libs.common.loops import Loop
 from libs.common.mounted import Mounted
+from libs.common.readiness import Readiness
 from libs.common.settings import TransportSettings
 from libs.common.telemetry import Telemetry
 
@@ -121,7 +122,7 @@ class ContextServer:
             self.bound = self._bind(self._server)
             await self._server.start()
             _running.add(self)
-            for loop in self._mounted.loops:
+            for loop in (*self._mounted.loops, *self._readiness()):
                 self._started.append(loop)
                 await loop.start()
         except BaseException:
@@ -161,6 +162,11 @@ class ContextServer:
             await loop.stop()
         except Exception:
             log.exception("loop.stop_failed", server=self.name, loop=type(loop).__name__)
+
+    def _readiness(self) -> tuple[Loop, ...]:
+        """Return the last loop to start: it looks at what the others need, too."""
+        checks = self._mounted.checks
+        return (Readiness(self.name, self.health, checks),) if checks else ()
 
     def _build(self) -> grpc.aio.Server:
         steps = [

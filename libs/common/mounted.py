@@ -11,6 +11,7 @@ import grpc
 from libs.common.health import Health
 from libs.common.interceptors.admission import IsUrgent
 from libs.common.loops import Loop
+from libs.common.readiness import Check
 
 
 class Stopping:
@@ -46,8 +47,8 @@ class Mounted:
     the unary methods (`/package.Service/Method`) that may take longer than 30 s without a client's deadline.
     `room_for_waits` is how many calls may wait beside those that the server's limit lets in; the mount lets
     no more wait. `urgent` names the methods that keep what was done already, and tells which of their calls
-    do: these are served however busy the server is. `health` is given by a mount that reports a state of its
-    own.
+    do: these are served however busy the server is. `checks` name what the server stands on and tell whether
+    it works; `health` is given by a mount that reports a state of its own.
     """
 
     register: Callable[[grpc.aio.Server], None]
@@ -59,3 +60,4 @@ class Mounted:
     room_for_waits: int = 0
     urgent: Mapping[str, IsUrgent] = field(default_factory=dict)
     health: Health = field(default_factory=Health)
+    checks: Mapping[str, Check] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Count events by a few labels at the price of a dictionary; read when metrics are collected.
+"""Numbers by a few labels at the price of a dictionary; read when metrics are collected.
 
 A counter of the SDK costs ten times as much an event, which the hot calls would feel.
 """
@@ -6,8 +6,8 @@ A counter of the SDK costs ten times as much an event, which the hot calls would
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar, Self
 from weakref import WeakKeyDictionary
 
 from opentelemetry import metrics
@@ -18,38 +18,52 @@ OTHER = "other"
 """What stands for labels beyond those that a metric may have."""
 
 
-class Tally:
-    """A counter of events with fixed labels, shared by all in a process that name it.
+class _Numbers:
+    """A metric with fixed labels, shared by all in a process that name it."""
 
-    It keeps at most `most` sets of labels; what comes beyond is counted under `other`, so that nobody who
-    may choose a label can fill a collector.
-    """
+    _by_meter: ClassVar[WeakKeyDictionary[metrics.Meter, dict[str, _Numbers]]] = WeakKeyDictionary()
 
-    _by_meter: ClassVar[WeakKeyDictionary[metrics.Meter, dict[str, Tally]]] = WeakKeyDictionary()
-
-    def __init__(
-        self, meter: metrics.Meter, name: str, labels: Sequence[str], *, unit: str, description: str,
-        most: int = MOST_SERIES,
-    ) -> None:  # fmt: skip
+    def __init__(self, labels: Sequence[str], most: int) -> None:
         self._labels = tuple(labels)
         self._most = most
-        self._counts: Counter[tuple[str, ...]] = Counter()
-        meter.create_observable_counter(name, [self._read], unit=unit, description=description)
 
     @classmethod
     def of(
         cls, meters: metrics.MeterProvider | None, name: str, labels: Sequence[str] = (), *, unit: str,
         description: str, most: int = MOST_SERIES,
-    ) -> Tally:  # fmt: skip
-        """Return the tally of this name; without a provider of its own that of the process's.
+    ) -> Self:  # fmt: skip
+        """Return the metric of this name; without a provider of its own that of the process's.
 
-        `unit` is what is counted, in braces as OpenTelemetry has it: `{call}`.
+        `unit` is OpenTelemetry's: what is counted stands in braces, `{call}`. `most` bounds the sets of
+        labels that it has.
         """
         meter = (meters or metrics.get_meter_provider()).get_meter(SCOPE)
-        known = cls._by_meter.setdefault(meter, {})
+        known = _Numbers._by_meter.setdefault(meter, {})
         if name not in known:  # a meter takes each name once
-            known[name] = cls(meter, name, labels, unit=unit, description=description, most=most)
-        return known[name]
+            made = known[name] = cls(labels, most)
+            made._register(meter, name, unit=unit, description=description)
+        found = known[name]
+        assert isinstance(found, cls)
+        return found
+
+    def _register(self, meter: metrics.Meter, name: str, *, unit: str, description: str) -> None:
+        raise NotImplementedError
+
+    def _observe(self, numbers: Mapping[tuple[str, ...], float]) -> Iterable[metrics.Observation]:
+        # A copy: this runs in the exporter's thread.
+        for values, number in dict(numbers).items():
+            yield metrics.Observation(number, dict(zip(self._labels, values, strict=True)))
+
+
+class Tally(_Numbers):
+    """Counts events. What comes beyond its most sets of labels is counted under `other`.
+
+    So nobody who may choose a label can fill a collector.
+    """
+
+    def __init__(self, labels: Sequence[str], most: int) -> None:
+        super().__init__(labels, most)
+        self._counts: Counter[tuple[str, ...]] = Counter()
 
     def add(self, *values: str, count: int = 1) -> None:
         """Count events whose labels have these values, in the order of the names; 0 makes them seen."""
@@ -57,7 +71,31 @@ class Tally:
             values = (OTHER,) * len(self._labels)
         self._counts[values] += count
 
-    def _read(self, _options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
-        # A copy: this runs in the exporter's thread.
-        for values, count in self._counts.copy().items():
-            yield metrics.Observation(count, dict(zip(self._labels, values, strict=True)))
+    def _register(self, meter: metrics.Meter, name: str, *, unit: str, description: str) -> None:
+        def read(_options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
+            return self._observe(self._counts)
+
+        meter.create_observable_counter(name, [read], unit=unit, description=description)
+
+
+class Level(_Numbers):
+    """Tells how high something stands; what comes beyond its most sets of labels isn't told."""
+
+    def __init__(self, labels: Sequence[str], most: int) -> None:
+        super().__init__(labels, most)
+        self._levels: dict[tuple[str, ...], float] = {}
+
+    def set(self, level: float, *values: str) -> None:
+        """Note the level of these labels' values."""
+        if values in self._levels or len(self._levels) < self._most:
+            self._levels[values] = level
+
+    def forget(self) -> None:
+        """Tell nothing until it is noted again: what was known is no longer true."""
+        self._levels = {}
+
+    def _register(self, meter: metrics.Meter, name: str, *, unit: str, description: str) -> None:
+        def read(_options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
+            return self._observe(self._levels)
+
+        meter.create_observable_gauge(name, [read], unit=unit, description=description)

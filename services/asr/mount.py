@@ -16,6 +16,7 @@ from libs.common.interceptors.admission import all_of
 from libs.common.loops import Loop
 from libs.common.objects import ObjectStore, open_store
 from libs.common.outbox import OutboxRelay
+from libs.common.readiness import DatabaseAnswers
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from libs.common.tasks import TaskPeer
@@ -80,8 +81,11 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
         )
         slicing_rpc.add_SlicingServiceServicer_to_server(SlicingServicer(database), server)
 
+    answers = DatabaseAnswers(common.database, "frontrow-asr-health")
+
     async def close() -> None:
         await channel.close()
+        await answers.close()
         await database.close()
 
     loops = [
@@ -90,7 +94,12 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
         *_housekeeping(database, store, settings),
     ]
     return Mounted(
-        register=register, service_names=SERVICE_NAMES, loops=loops, close=close, urgent=_KEEPS_WORK
+        register=register,
+        service_names=SERVICE_NAMES,
+        loops=loops,
+        close=close,
+        urgent=_KEEPS_WORK,
+        checks={"database": answers.check, "store": store.check},
     )
 
 

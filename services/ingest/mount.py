@@ -19,6 +19,7 @@ from libs.common.follow import Follower
 from libs.common.interceptors.admission import all_of
 from libs.common.lane import Lane
 from libs.common.outbox import OutboxRelay
+from libs.common.readiness import DatabaseAnswers
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from libs.common.tasks import TaskPeer
@@ -50,6 +51,7 @@ class _Wires:
     """What the server holds open: closed in this order, the database last."""
 
     lane: Lane
+    answers: DatabaseAnswers
     to_task: grpc.aio.Channel
     to_review: grpc.aio.Channel
     database: Database
@@ -57,6 +59,7 @@ class _Wires:
     async def close(self) -> None:
         """Close all of it; no handler runs any more."""
         await self.lane.close()
+        await self.answers.close()
         await self.to_task.close()
         await self.to_review.close()
         await self.database.close()
@@ -66,6 +69,7 @@ def _wires(common: CommonSettings) -> _Wires:
     return _Wires(
         # joins within a flush's own rows: a nested loop would look at each pair of them
         lane=Lane(common.database, "frontrow-ingest-submit", enable_hashjoin="on"),
+        answers=DatabaseAnswers(common.database, "frontrow-ingest-health"),
         to_task=connect(common.peers.task_address, transport=common.transport, actor="ingest"),
         to_review=connect(common.peers.review_address, transport=common.transport, actor="ingest"),
         database=Database(common.database, "frontrow-ingest"),
@@ -103,8 +107,14 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
         await wires.close()
 
     loops = (relay, *_loops(settings, database, peer))
-    urgent = all_of(_NAMES[1], "RecordImages", "FinishJob")
-    return Mounted(register=register, service_names=_NAMES, loops=loops, close=close, urgent=urgent)
+    return Mounted(
+        register=register,
+        service_names=_NAMES,
+        loops=loops,
+        close=close,
+        urgent=all_of(_NAMES[1], "RecordImages", "FinishJob"),
+        checks={"database": wires.answers.check},
+    )
 
 
 def _loops(settings: IngestSettings, database: Database, peer: TaskPeer) -> tuple[Follower, NoncePurge]:

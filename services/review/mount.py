@@ -17,6 +17,7 @@ from libs.common.db import Database
 from libs.common.interceptors.admission import all_of
 from libs.common.lanes import Lanes
 from libs.common.objects import open_store
+from libs.common.readiness import DatabaseAnswers
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from services.review.cleanup import CleanUpLimits, MediaCare
@@ -69,7 +70,10 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
             MediaServicer(database, lanes, care), server
         )
 
+    answers = DatabaseAnswers(common.database, "frontrow-review-health")
+
     async def close() -> None:
+        await answers.close()
         await lanes.close()
         await database.close()
 
@@ -79,4 +83,5 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
         loops=(),
         close=close,
         urgent=_URGENT,
+        checks={"database": answers.check, "store": store.check},
     )

@@ -40,6 +40,10 @@ OnChanged = Callable[[list[UUID] | None], None]
 OnPolicy = Callable[[], None]
 
 
+class NotListening(Exception):
+    """Nothing is heard of what other servers do."""
+
+
 @dataclass(slots=True)
 class _Unsaid:
     """What the other servers haven't been told yet; `too_many`: more changed than a notice can name."""
@@ -96,6 +100,11 @@ class Bulletin:
     def listening(self) -> bool:
         """Whether notices of other servers are heard now."""
         return self._listening
+
+    async def check(self) -> None:
+        """Return if notices are heard. Raises NotListening: work is found by polls meanwhile."""
+        if not self._listening:
+            raise NotListening("the connection that hears of other servers' work is broken")
 
     def publish(self, wakes: Mapping[str, int], changed: Iterable[UUID]) -> None:
         """Note what the other servers shall hear with the next notice. Call it after the commit."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import asyncpg
 from opentelemetry import metrics
 
-from libs.common.tally import OTHER, SCOPE, Tally
+from libs.common.tally import OTHER, Level, Tally
 from services.task.repository_claim import Claimed
 from services.task.repository_end import Ended
 from services.task.states import FINAL, Status
@@ -25,17 +25,16 @@ class TaskMetrics:
         def tally(name: str, *labels: str, unit: str, description: str) -> Tally:
             return Tally.of(meters, name, labels, unit=unit, description=description)
 
+        def level(name: str, *labels: str, unit: str, description: str) -> Level:
+            return Level.of(meters, name, labels, unit=unit, description=description)
+
         self._types: set[str] = set()
-        self._queues: Sequence[Any] = ()
         self._created = tally("task.created", "type", unit="{task}", description="tasks that are new")
         self._claims = tally("task.claims", "type", unit="{run}", description="runs that began")
         self._requeues = tally(
-            "task.requeues",
-            "type",
-            "cause",
-            unit="{run}",
-            description="runs after which the task waits again",
-        )
+            "task.requeues", "type", "cause",
+            unit="{run}", description="runs after which their task waits again",
+        )  # fmt: skip
         self._finished = tally(
             "task.finished", "type", "status", unit="{run}", description="runs that were their task's last"
         )
@@ -44,7 +43,19 @@ class TaskMetrics:
         )
         for write in ("beat", "finish", "urls"):  # seen before the first one: a rise from nothing is no rise
             self._fenced.add(write, count=0)
-        self._gauges(meters)
+        self._depth = level(
+            "task.queue.depth", "type", "status", unit="{task}", description="tasks of a type by status"
+        )
+        self._age = level(
+            "task.queue.oldest_pending_age", "type",
+            unit="s", description="how long the first claimable task has waited",
+        )  # fmt: skip
+        self._workers = level(
+            "task.queue.workers", "type", unit="{worker}", description="workers heard of in three minutes"
+        )
+        self._paused = level(
+            "task.queue.paused", "type", unit="1", description="1 while a person has paused the type"
+        )
 
     def created(self, rows: Iterable[asyncpg.Record]) -> None:
         """Count new tasks; one that somebody waited for has begun already."""
@@ -70,8 +81,20 @@ class TaskMetrics:
             self._fenced.add(write, count=count)
 
     def queues(self, rows: Sequence[Any]) -> None:
-        """Take over how the queues stand now, of `repository_queue.queues`; none: it isn't known."""
-        self._queues = rows
+        """Take over how the queues stand now, of `repository_queue.queues`; none: it isn't known.
+
+        Of more types than have series of their own the first by name are told.
+        """
+        for level in (self._depth, self._age, self._workers, self._paused):
+            level.forget()
+        for row in rows[:MOST_TYPES]:
+            kind = row["type"]
+            for status in Status:
+                self._depth.set(int(row[status.value]), kind, status.value)
+            age = row["oldest_age"]
+            self._age.set(max(0.0, age.total_seconds()) if age is not None else 0.0, kind)
+            self._workers.set(int(row["workers"]), kind)
+            self._paused.set(int(row["paused"]), kind)
 
     def _kind(self, task_type: str) -> str:
         if task_type not in self._types:
@@ -79,43 +102,3 @@ class TaskMetrics:
                 return OTHER
             self._types.add(task_type)
         return task_type
-
-    def _gauges(self, meters: metrics.MeterProvider | None) -> None:
-        meter = (meters or metrics.get_meter_provider()).get_meter(SCOPE)
-
-        def gauge(name: str, read: _Read, *, unit: str, description: str) -> None:
-            def observe(_options: metrics.CallbackOptions) -> Iterable[metrics.Observation]:
-                # The first types by name: the same ones at every look, however many there are.
-                for row in self._queues[:MOST_TYPES]:
-                    yield from read(row)
-
-            meter.create_observable_gauge(name, [observe], unit=unit, description=description)
-
-        gauge("task.queue.depth", _depth, unit="{task}", description="tasks of a type by status")
-        gauge(
-            "task.queue.oldest_pending_age", _oldest,
-            unit="s", description="how long the first claimable task has waited",
-        )  # fmt: skip
-        gauge("task.queue.workers", _workers, unit="{worker}", description="workers heard of in 3 minutes")
-        gauge("task.queue.paused", _paused, unit="1", description="1 while a person has paused the type")
-
-
-_Read = Callable[[Any], Iterable[metrics.Observation]]
-
-
-def _depth(row: Any) -> Iterable[metrics.Observation]:
-    for status in Status:
-        yield metrics.Observation(int(row[status.value]), {"type": row["type"], "status": status.value})
-
-
-def _oldest(row: Any) -> Iterable[metrics.Observation]:
-    age = row["oldest_age"].total_seconds() if row["oldest_age"] is not None else 0.0
-    yield metrics.Observation(max(0.0, age), {"type": row["type"]})
-
-
-def _workers(row: Any) -> Iterable[metrics.Observation]:
-    yield metrics.Observation(int(row["workers"]), {"type": row["type"]})
-
-
-def _paused(row: Any) -> Iterable[metrics.Observation]:
-    yield metrics.Observation(int(row["paused"]), {"type": row["type"]})

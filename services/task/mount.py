@@ -13,6 +13,7 @@ from libs.common.interceptors.admission import all_of
 from libs.common.lane import Lane
 from libs.common.loops import Loop
 from libs.common.mounted import Mounted, Stopping
+from libs.common.readiness import DatabaseAnswers
 from libs.common.settings import CommonSettings
 from services.task.beats import BeatDesk
 from services.task.bulletin import Bulletin
@@ -50,6 +51,7 @@ async def mount(settings: TaskSettings, common: CommonSettings) -> Mounted:
         long_polls=(f"/{SERVICE}/ClaimTasks",),
         room_for_waits=settings.max_waiting_claims,
         urgent={**all_of(SERVICE, "Heartbeat", "FinishTasks"), f"/{SERVICE}/ClaimTasks": _ends_runs},
+        checks={"database": context.answers.check, "listener": context.bulletin.check},
     )
 
 
@@ -79,6 +81,7 @@ class _Context:
         self.settings = settings
         self.measures = common.telemetry.measures
         self.database = Database(common.database, "frontrow-task")
+        self.answers = DatabaseAnswers(common.database, "frontrow-task-health")
         names = ("work", "beat", "create", "upkeep")
         self.lanes = {name: Lane(common.database, f"frontrow-task-{name}") for name in names}
         self.limits = TypeLimits(settings)
@@ -187,6 +190,7 @@ class _Context:
         """Close every connection, each when nobody uses it any more."""
         for lane in self.lanes.values():
             await lane.close()
+        await self.answers.close()
         await self.database.close()
 
     def _woken(self, task_type: str | None, count: int) -> None:

@@ -1,0 +1,152 @@
+"""Servers whose database or store is away: they say so, refuse quickly, and are well again by themselves."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from frontrow.asr.v1 import live_material_service_pb2, live_material_service_pb2_grpc
+from frontrow.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc
+from frontrow.review.v1 import catalog_service_pb2, catalog_service_pb2_grpc
+from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from libs.common import migrate
+from libs.common.client import connect, reason_of
+from libs.common.mounted import Mounted
+from libs.common.postgres import EmbeddedPostgres
+from libs.common.settings import CommonSettings, StoreSettings
+from libs.common.testing import contexts, eventually, serving
+from services.asr.mount import mount as mount_asr
+from services.asr.settings import AsrSettings
+from services.ingest.mount import mount as mount_ingest
+from services.ingest.settings import IngestSettings
+from services.review.mount import mount as mount_review
+from services.review.settings import ReviewSettings
+from services.task.mount import mount as mount_task
+from services.task.settings import TaskSettings
+from tests.integration.task.service import common_settings
+
+pytestmark = pytest.mark.timeout(180)
+
+QUICKLY_SECONDS = 2.0
+"""What a refusal may take on a machine that is busy with other tests."""
+
+
+@dataclass
+class System:
+    """All four servers over a PostgreSQL and a store that can go away."""
+
+    postgres: EmbeddedPostgres
+    objects: Path
+    health: dict[str, Any]
+    calls: dict[str, Callable[[], Awaitable[Any]]]
+
+    async def serving(self) -> set[str]:
+        """Return the servers that report SERVING."""
+        request = health_pb2.HealthCheckRequest()
+        answers = {name: await stub.Check(request, timeout=5) for name, stub in self.health.items()}
+        serving = health_pb2.HealthCheckResponse.SERVING
+        return {name for name, answer in answers.items() if answer.status == serving}
+
+    async def serve_exactly(self, *names: str) -> None:
+        """Wait until these servers report SERVING and no other."""
+
+        async def look() -> bool:
+            return await self.serving() == set(names)
+
+        await eventually(look, timeout_seconds=30)
+
+
+ALL = ("asr", "ingest", "review", "task")
+
+
+@pytest.fixture(scope="module")
+async def system() -> AsyncIterator[System]:
+    """Give running servers over a cluster of the module's own."""
+    folder = Path(tempfile.mkdtemp(prefix="frontrow-outages-"))
+    folder.chmod(0o755)
+    async with AsyncExitStack() as stack:
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        postgres = EmbeddedPostgres(folder / "data", options={"fsync": "off"})
+        stack.push_async_callback(postgres.stop)
+        url = await postgres.start()
+        for ctx in contexts():
+            await migrate.upgrade(url, ctx)
+        common = replace(common_settings(url), store=StoreSettings(object_store=str(folder / "objects")))
+        addresses = {
+            name: await stack.enter_async_context(serving(name, mounted))
+            for name, mounted in (await _mounts(common, folder)).items()
+        }
+        channels = {}
+        for name, address in addresses.items():
+            channels[name] = connect(address)
+            stack.push_async_callback(channels[name].close)
+        yield System(
+            postgres,
+            folder / "objects",
+            {name: health_pb2_grpc.HealthStub(channel) for name, channel in channels.items()},
+            _calls(channels),
+        )
+
+
+async def _mounts(common: CommonSettings, folder: Path) -> dict[str, Mounted]:
+    ingest = IngestSettings(sealing_key_file=folder / "sealing.key")
+    return {
+        "task": await mount_task(TaskSettings(), common),
+        "review": await mount_review(ReviewSettings(), common),
+        "asr": await mount_asr(AsrSettings(), common),
+        "ingest": await mount_ingest(ingest, common),
+    }
+
+
+def _calls(channels: dict[str, grpc.aio.Channel]) -> dict[str, Callable[[], Awaitable[Any]]]:
+    task = task_service_pb2_grpc.TaskServiceStub(channels["task"])
+    catalog = catalog_service_pb2_grpc.CatalogServiceStub(channels["review"])
+    materials = live_material_service_pb2_grpc.LiveMaterialServiceStub(channels["asr"])
+    ingest = ingest_service_pb2_grpc.IngestServiceStub(channels["ingest"])
+    return {
+        "task": lambda: task.ListQueues(task_service_pb2.ListQueuesRequest()),
+        "review": lambda: catalog.ListBrands(catalog_service_pb2.ListBrandsRequest()),
+        "asr": lambda: materials.ListLiveMaterials(live_material_service_pb2.ListLiveMaterialsRequest()),
+        "ingest": lambda: ingest.ListIngestJobs(ingest_service_pb2.ListIngestJobsRequest()),
+    }
+
+
+async def test_without_its_database_a_server_says_so_refuses_quickly_and_recovers(system: System) -> None:
+    await system.serve_exactly(*ALL)
+    for call in system.calls.values():
+        await call()
+    await system.postgres.stop()
+    await system.serve_exactly()
+    for name, call in system.calls.items():
+        began = time.monotonic()
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call()
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, name
+        assert reason_of(refused.value) == "DATABASE_UNAVAILABLE", name
+        assert time.monotonic() - began < QUICKLY_SECONDS, name
+    await system.postgres.start()
+    await system.serve_exactly(*ALL)
+    for call in system.calls.values():
+        await call()
+
+
+async def test_only_servers_that_stand_on_the_store_follow_it(system: System) -> None:
+    await system.serve_exactly(*ALL)
+    aside = system.objects.with_name("objects-aside")
+    system.objects.rename(aside)
+    system.objects.write_text("a file where the store's folder was")
+    await system.serve_exactly("ingest", "task")
+    system.objects.unlink()
+    aside.rename(system.objects)
+    await system.serve_exactly(*ALL)
