@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,12 +71,18 @@ ALL = ("asr", "ingest", "review", "task")
 
 
 @pytest.fixture(scope="module")
-async def system() -> AsyncIterator[System]:
+def folder() -> Iterator[Path]:
+    """Give a folder that PostgreSQL's user can enter."""
+    made = Path(tempfile.mkdtemp(prefix="frontrow-outages-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+async def system(folder: Path) -> AsyncIterator[System]:
     """Give running servers over a cluster of the module's own."""
-    folder = Path(tempfile.mkdtemp(prefix="frontrow-outages-"))
-    folder.chmod(0o755)
     async with AsyncExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
         postgres = EmbeddedPostgres(folder / "data", options={"fsync": "off"})
         stack.push_async_callback(postgres.stop)
         url = await postgres.start()
