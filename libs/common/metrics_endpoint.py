@@ -133,9 +133,11 @@ class _Server(ThreadingHTTPServer):
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Answer one connection, its handshake first: here, and not where new ones are taken."""
         request.settimeout(_CLIENT_SECONDS)
-        if self._tls is not None:
-            request = self._tls.wrap(request)
-        super().finish_request(request, client_address)
+        if self._tls is None:
+            super().finish_request(request, client_address)
+            return
+        with self._tls.wrap(request) as secured:  # which has taken the connection over
+            super().finish_request(secured, client_address)  # type: ignore[arg-type]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Leave a connection that broke."""

@@ -51,7 +51,7 @@ class Readiness:
         self._tasks: list[asyncio.Task[None]] = []
         self._works = Level.of(
             meters, "server.check", ("server", "check"),
-            unit="1", description="1 while what a server stands on works, 0 while it doesn't",
+            unit="{check}", description="1 while what a server stands on works, 0 while it doesn't",
         )  # fmt: skip
 
     async def start(self) -> None:

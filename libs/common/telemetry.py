@@ -12,6 +12,7 @@ import structlog
 from opentelemetry import metrics, trace
 
 from libs.common.access import Rules
+from libs.common.ids import uuid7
 from libs.common.settings import TelemetrySettings, TransportSettings
 from libs.common.tally import SCOPE, Tally
 
@@ -91,7 +92,8 @@ def configure(
     """Set up logs, traces and metrics of this process; called once, by `__main__`.
 
     Without an OTLP endpoint no trace is recorded nor leaves the process, but spans still have ids, so that
-    the log lines of one call can be found together. `transport` and `rules` guard the page of metrics.
+    the log lines of one call can be found together. `transport` and `rules` guard the page of metrics; a
+    process without a `transport` has none.
 
     Raises:
         InsecureTransport, MetricsUnservable: the page of metrics can't be served as the settings have it.
@@ -102,16 +104,22 @@ def configure(
     from libs.common.sampling import sampler
 
     configure_logging(settings.log_level)
-    resource = Resource.create({"service.name": service_name, "service.namespace": "frontrow"})
+    resource = Resource.create(
+        {
+            "service.name": service_name,
+            "service.namespace": "frontrow",
+            # Replicas tell the same things; a collector keeps them apart by this.
+            "service.instance.id": str(uuid7()),
+        }
+    )
     per_second = settings.traces_per_second if settings.otlp_endpoint else 0.0
     tracers = TracerProvider(sampler(per_second), resource=resource)
     readers: list[MetricReader] = []
     if settings.otlp_endpoint:
         readers.append(_export(tracers, settings, settings.otlp_endpoint))
-    if settings.metrics_listen:
+    if settings.metrics_listen and transport is not None:
         from libs.common.metrics_endpoint import MetricsEndpoint
 
-        transport = transport or TransportSettings.loopback_only()
         readers.append(MetricsEndpoint(settings.metrics_listen, transport, rules or Rules({})))
     if readers:
         metrics.set_meter_provider(_meters(readers, resource))

@@ -54,7 +54,7 @@ class TaskMetrics:
             "task.queue.workers", "type", unit="{worker}", description="workers heard of in three minutes"
         )
         self._paused = level(
-            "task.queue.paused", "type", unit="1", description="1 while a person has paused the type"
+            "task.queue.paused", "type", unit="{queue}", description="1 while a person has paused the type"
         )
 
     def created(self, rows: Iterable[asyncpg.Record]) -> None:

@@ -26,7 +26,7 @@ class MeasuredEngine:
         meter = (meters or metrics.get_meter_provider()).get_meter(SCOPE)
         self._factor = meter.create_histogram(
             "asr.engine.rtf",
-            unit="1",
+            unit="{factor}",
             description="seconds of work for a second of sound, a chunk each",
             explicit_bucket_boundaries_advisory=_RTF_BUCKETS,
         )
