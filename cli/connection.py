@@ -46,11 +46,15 @@ class Connection:
     @asynccontextmanager
     async def channel(self, context: str) -> AsyncIterator[grpc.aio.Channel]:
         """Open a channel to one context for a `with` block."""
-        channel = connect(self.address(context), transport=TransportSettings(), actor=actor())
+        channel = self.open(context)
         try:
             yield channel
         finally:
             await channel.close()
+
+    def open(self, context: str) -> grpc.aio.Channel:
+        """Open a channel to one context; the caller closes it."""
+        return connect(self.address(context), transport=TransportSettings(), actor=actor())
 
     def run(self, context: str, work: Coroutine[Any, Any, T]) -> T:
         """Run one command's calls to a context; turn failures into a message with what to do."""

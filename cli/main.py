@@ -9,6 +9,7 @@ import click
 # Name: where it is, and its line in the list (said here, so that the list needs no import).
 _COMMANDS = {
     "up": ("cli.commands.up:up", "Start PostgreSQL, the four servers and all workers here."),
+    "top": ("cli.commands.top:top", "Watch servers, queues and workers live."),
     "status": ("cli.commands.status:status", "Ask each server's health."),
     "doctor": ("cli.commands.doctor:doctor", "Look for what this machine lacks, and say what to do."),
     "submit": ("cli.commands.submit:submit", "Submit a gallery as a spider does, signed."),

@@ -1,0 +1,1 @@
+"""What `frontrow top` looks at, computes and draws."""
