@@ -5,6 +5,7 @@ import importlib.metadata
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 # Name: where it is, and its line in the list (said here, so that the list needs no import).
 _COMMANDS = {
@@ -37,6 +38,10 @@ _COMMANDS = {
         "cli.commands.certificates:certificates",
         "Make an authority of your own, and certificates of processes.",
     ),
+    "completion": (
+        "cli.commands.completion:completion",
+        "Let Tab complete commands (bash, zsh, fish).",
+    ),
     "purge": ("cli.commands.purge:purge", "Remove the test data of a source."),
     "media": ("cli.commands.media:media", "Check stored images; find similar ones; remove unused ones."),
 }
@@ -64,6 +69,15 @@ class _LazyGroup(click.Group):
         module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete names of commands without importing them, else options."""
+        named = [
+            CompletionItem(name, help=line)
+            for name, (_, line) in _COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""

@@ -1,6 +1,7 @@
 """`frontrow top`: queues, workers, rates and health, live."""
 
 import asyncio
+import contextlib
 import sys
 
 import click
@@ -35,7 +36,8 @@ def top(connection: Connection, *, interval: float, once: bool, as_json: bool) -
       frontrow top --json | jq '.queues[] | {type, pending, oldest_pending_seconds}'
     """
     if not as_json and not once and sys.stdout.isatty():
-        connection.run("task", _watch(connection, interval))
+        with contextlib.suppress(click.Abort):  # Ctrl-C is how one leaves
+            connection.run("task", _watch(connection, interval))
         return
     found = connection.run("task", _once(connection))
     if as_json:
@@ -53,9 +55,8 @@ async def _once(connection: Connection) -> Picture:
 async def _watch(connection: Connection, interval_seconds: float) -> None:
     """Draw look after look until Ctrl-C."""
     async with Lookout(connection) as lookout:
-        with Live(
-            draw.picture(await lookout.look()), console=console, screen=True, auto_refresh=False
-        ) as live:
+        first = draw.picture(await lookout.look())
+        with Live(first, console=console, screen=True, auto_refresh=False) as live:
             while True:
                 await asyncio.sleep(interval_seconds)
                 live.update(draw.picture(await lookout.look()), refresh=True)

@@ -70,10 +70,7 @@ def _queues(queues: Sequence[dict[str, Any]]) -> RenderableType:
             Text("" if oldest is None else span(oldest), style="red" if (oldest or 0) > LATE_SECONDS else ""),
             str(queue["processing"]),
             Text(str(queue["workers"]), style="red" if unserved else ""),
-            *(
-                _rate(queue[name])
-                for name in ("created_per_second", "started_per_second", "ended_per_second")
-            ),
+            *(_rate(queue[f"{flow}_per_second"]) for flow in ("created", "started", "ended")),
             Text(str(queue["failed"]), style="red" if queue["failed"] else ""),
         )
     return table
