@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from libs.common import metrics_endpoint
 from libs.common.settings import DatabaseSettings, PeerSettings, TelemetrySettings, TransportSettings
 from services.asr.slicing.settings import SlicingWorkerSettings
 from services.asr.worker.settings import AsrWorkerSettings
@@ -104,9 +105,32 @@ def test_each_process_has_an_identity_of_its_own_and_none_has_the_authoritys_key
     assert set(made) == {*identities, "authority"}
 
 
-def test_only_spiders_have_a_door_and_only_on_this_machine_unless_said() -> None:
+def test_only_spiders_and_who_monitors_have_a_door_and_only_on_this_machine_unless_said() -> None:
     published = {name: service["ports"] for name, service in SERVICES.items() if "ports" in service}
-    assert published == {"ingest": ["${INGEST_BIND:-127.0.0.1}:7101:7101"]}
+    assert published == {
+        "ingest": ["${INGEST_BIND:-127.0.0.1}:7101:7101"],
+        "prometheus": ["127.0.0.1:9090:9090"],
+        "grafana": ["127.0.0.1:3000:3000"],
+    }
+
+
+def test_prometheus_fetches_the_collectors_page_and_has_the_alerts_and_grafana_has_the_dashboard() -> None:
+    def read(name: str) -> dict[str, Any]:
+        found: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / name).read_text(encoding="utf-8"))
+        return found
+
+    [job] = read("prometheus/prometheus.yaml")["scrape_configs"]
+    exporter = read("collector.yaml")["exporters"]["prometheus"]
+    assert job["static_configs"] == [{"targets": [f"collector:{exporter['endpoint'].rpartition(':')[2]}"]}]
+    # the names of a process's own page
+    assert (exporter["namespace"], job["job_name"]) == (metrics_endpoint.PREFIX, "frontrow")
+    for name in ("prometheus", "grafana"):
+        assert SERVICES[name]["profiles"] == ["monitoring"]
+        for volume in SERVICES[name]["volumes"]:
+            source = volume.partition(":")[0]
+            assert (ROOT / source).exists() if source.startswith(".") else source in COMPOSE["volumes"]
+    for file in read("prometheus/prometheus.yaml")["rule_files"]:
+        assert (ROOT / "deploy" / "prometheus" / file).is_file()
 
 
 def test_no_secret_has_a_default() -> None:
