@@ -137,7 +137,7 @@ class _Server(ThreadingHTTPServer):
             super().finish_request(request, client_address)
             return
         with self._tls.wrap(request) as secured:  # which has taken the connection over
-            super().finish_request(secured, client_address)  # type: ignore[arg-type]
+            super().finish_request(secured, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Leave a connection that broke."""
