@@ -56,6 +56,9 @@ async def test_a_gallery_and_a_recording_go_their_way_and_each_person_does_only_
     assert nobody.returncode == 1
     assert "FRONTROW_TOKEN_FILE" in nobody.stderr
     assert guarded.cli("status").returncode == 0
+    without_token = guarded.cli("top", "--once")
+    assert (without_token.returncode, "TOKEN_MISSING" in without_token.stdout) == (1, True)
+    assert guarded.cli_json("top", **olga)["trouble"] == ""
     assert "editor" in guarded.cli("brands", "add", "Maison", **olga).stderr
     assert "admin" in guarded.cli("spiders", "add", "vogue", **ann).stderr
     guarded.cli_json("brands", "add", "Maison", **ann)
