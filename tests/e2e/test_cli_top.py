@@ -101,12 +101,22 @@ async def test_a_restart_of_the_server_shows_since_when_and_then_goes_on(
     await server.stop(0)
 
 
+# Ctrl-C counts, also where the tests themselves were started in the background, which ignores it.
+_TOP = """
+import signal
+from cli.main import main
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+main(prog_name="frontrow")
+"""
+
+
 class Terminal:
     """A command in a terminal of its own, and what it has drawn."""
 
     def __init__(self, *arguments: str) -> None:
         self._own, theirs = pty.openpty()
-        program = [sys.executable, "-c", "from cli.main import main; main(prog_name='frontrow')", *arguments]
+        program = [sys.executable, "-c", _TOP, *arguments]
         self.process = subprocess.Popen(
             command(program, signal=signal.SIGTERM),
             stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT,

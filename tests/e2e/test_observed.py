@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+import grpc.aio
 import promql_parser
 import pytest
 import yaml
@@ -98,7 +99,7 @@ def sliced(system: Observed) -> dict[str, Any]:
 
 
 async def _trouble(address: str) -> None:
-    """Let runs be requeued, and a late write be refused."""
+    """Let a run be requeued, a late write and a call be refused."""
     channel = connect(address)
     stub = task_service_pb2_grpc.TaskServiceStub(channel)
     await stub.CreateTask(pb.CreateTaskRequest(type="watched"))
@@ -108,6 +109,8 @@ async def _trouble(address: str) -> None:
     late = work_pb2.FinishItem(task_id=task.id, version=task.version, completed=work_pb2.RunCompleted())
     for item in (again, late):
         await stub.FinishTasks(pb.FinishTasksRequest(worker_id="w", items=[item]))
+    with pytest.raises(grpc.aio.AioRpcError):
+        await stub.GetTask(pb.GetTaskRequest(task_id="0198c0de-0000-7000-8000-000000000000"))
     await channel.close()
 
 
