@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import grpc
 import structlog
@@ -13,7 +14,7 @@ from libs.common.client import MAX_MESSAGE_BYTES, MAX_METADATA_BYTES
 from libs.common.credentials import InsecureTransport, is_loopback, server_credentials
 from libs.common.deadline import DEFAULT_CAP_SECONDS
 from libs.common.health import SERVICE_NAME as HEALTH_NAME
-from libs.common.interceptors import access, context, deadline, errors, telemetry
+from libs.common.interceptors import access, context, deadline, errors, outage, telemetry
 from libs.common.interceptors.admission import Admission, always
 from libs.common.interceptors.call import Step
 from libs.common.interceptors.inflight import InFlight
@@ -21,7 +22,7 @@ from libs.common.interceptors.pipeline import SILENCE_SECONDS, Pipeline
 from libs.common.interceptors.validate import RequestValidator
 from libs.common.loops import Loop
 from libs.common.mounted import Mounted
-from libs.common.readiness import Readiness
+from libs.common.readiness import DATABASE, Readiness
 from libs.common.settings import TransportSettings
 from libs.common.telemetry import Telemetry
 
@@ -106,6 +107,7 @@ class ContextServer:
         self._cap_seconds = cap_seconds
         self._silence_seconds = silence_seconds
         self.in_flight = InFlight()
+        self._readiness = Readiness(name, mounted.health, mounted.checks)
         self._server: grpc.aio.Server | None = None
         self._started: list[Loop] = []
         self._stopped: asyncio.Task[None] | None = None
@@ -122,7 +124,8 @@ class ContextServer:
             self.bound = self._bind(self._server)
             await self._server.start()
             _running.add(self)
-            for loop in (*self._mounted.loops, *self._readiness()):
+            # Readiness comes last: it looks at what the others need, too.
+            for loop in (*self._mounted.loops, self._readiness):
                 self._started.append(loop)
                 await loop.start()
         except BaseException:
@@ -163,11 +166,6 @@ class ContextServer:
         except Exception:
             log.exception("loop.stop_failed", server=self.name, loop=type(loop).__name__)
 
-    def _readiness(self) -> tuple[Loop, ...]:
-        """Return the last loop to start: it looks at what the others need, too."""
-        checks = self._mounted.checks
-        return (Readiness(self.name, self.health, checks),) if checks else ()
-
     def _build(self) -> grpc.aio.Server:
         steps = [
             self.in_flight.tracked,
@@ -176,6 +174,7 @@ class ContextServer:
             context.identified,
             errors.mapping(f"frontrow.{self.name}", self._telemetry),
             *self._identification(),
+            outage.refusing_while(partial(self._readiness.is_silent, DATABASE)),
             deadline.limiting(self._mounted.long_polls, cap_seconds=self._cap_seconds),
         ]
         server = grpc.aio.server(

@@ -1,14 +1,15 @@
 """Tell whether what a server stands on works: its database, its listener, its store.
 
 Health follows it: a load balancer then sends calls to another server, and people see what is wrong in the log
-and in the metrics. Nothing is stopped or restarted for it: calls find out for themselves, and all recovers
-when what was away is back.
+and in the metrics. Nothing is stopped or restarted for it: calls find out for themselves, but for a database
+that is silent, where each would wait for its deadline. All recovers when what was away is back.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
@@ -22,6 +23,9 @@ from libs.common.tally import Level
 
 log = structlog.get_logger(__name__)
 
+DATABASE = "database"
+"""The name of the check whose silence lets calls be refused."""
+
 Check = Callable[[], Awaitable[None]]
 """Return when what is checked works; raise whatever says what is wrong."""
 
@@ -29,6 +33,8 @@ INTERVAL_SECONDS = 3.0
 TROUBLED_SECONDS = 0.5
 """Between two looks at what doesn't work: it is to be used again soon after it is back."""
 PATIENCE_SECONDS = 2.0
+SILENT_SECONDS = 5.0
+"""A silence of this length is no busy moment: what stands on it is refused without trying."""
 
 
 class Readiness:
@@ -48,14 +54,22 @@ class Readiness:
         self._interval_seconds = interval_seconds
         self._patience_seconds = patience_seconds
         self._failing: set[str] = set()
+        self._silent_since: dict[str, float] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._works = Level.of(
             meters, "server.check", ("server", "check"),
             unit="{check}", description="1 while what a server stands on works, 0 while it doesn't",
         )  # fmt: skip
 
+    def is_silent(self, check: str) -> bool:
+        """Tell whether what is checked has given no answer at all for seconds; a refusal is an answer."""
+        since = self._silent_since.get(check)
+        return since is not None and time.monotonic() - since >= SILENT_SECONDS
+
     async def start(self) -> None:
         """Look at everything once; return then, whatever was found."""
+        if not self._checks:
+            return  # a worker, whose health says what it finds
         await asyncio.gather(*map(self._look, self._checks))
         self._tell()
         self._tasks = [
@@ -93,15 +107,21 @@ class Readiness:
 
     async def _trouble(self, check: str) -> str:
         """Return what is wrong, empty when nothing is."""
+        began = time.monotonic()
         try:
             async with asyncio.timeout(self._patience_seconds):
                 await self._checks[check]()
+        except TimeoutError:
+            self._silent_since.setdefault(check, began)
+            return f"no answer within {self._patience_seconds:g} s"
         except asyncio.CancelledError:
             if is_cancelled():
                 raise
             return "interrupted"
         except Exception as error:  # noqa: BLE001 - whatever it is, it doesn't work
+            self._silent_since.pop(check, None)
             return f"{type(error).__name__}: {error}"[:300]
+        self._silent_since.pop(check, None)
         return ""
 
     def _tell(self) -> None:

@@ -16,7 +16,7 @@ from libs.common.interceptors.admission import all_of
 from libs.common.loops import Loop
 from libs.common.objects import ObjectStore, open_store
 from libs.common.outbox import OutboxRelay
-from libs.common.readiness import DatabaseAnswers
+from libs.common.readiness import DATABASE, DatabaseAnswers
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from libs.common.tasks import TaskPeer
@@ -99,7 +99,7 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
         loops=loops,
         close=close,
         urgent=_KEEPS_WORK,
-        checks={"database": answers.check, "store": store.check},
+        checks={DATABASE: answers.check, "store": store.check},
     )
 
 

@@ -19,7 +19,7 @@ from libs.common.follow import Follower
 from libs.common.interceptors.admission import all_of
 from libs.common.lane import Lane
 from libs.common.outbox import OutboxRelay
-from libs.common.readiness import DatabaseAnswers
+from libs.common.readiness import DATABASE, DatabaseAnswers
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from libs.common.tasks import TaskPeer
@@ -113,7 +113,7 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
         loops=loops,
         close=close,
         urgent=all_of(_NAMES[1], "RecordImages", "FinishJob"),
-        checks={"database": wires.answers.check},
+        checks={DATABASE: wires.answers.check},
     )
 
 

@@ -17,7 +17,7 @@ from libs.common.db import Database
 from libs.common.interceptors.admission import all_of
 from libs.common.lanes import Lanes
 from libs.common.objects import open_store
-from libs.common.readiness import DatabaseAnswers
+from libs.common.readiness import DATABASE, DatabaseAnswers
 from libs.common.server import Mounted
 from libs.common.settings import CommonSettings
 from services.review.cleanup import CleanUpLimits, MediaCare
@@ -83,5 +83,5 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
         loops=(),
         close=close,
         urgent=_URGENT,
-        checks={"database": answers.check, "store": store.check},
+        checks={DATABASE: answers.check, "store": store.check},
     )

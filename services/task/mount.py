@@ -13,7 +13,7 @@ from libs.common.interceptors.admission import all_of
 from libs.common.lane import Lane
 from libs.common.loops import Loop
 from libs.common.mounted import Mounted, Stopping
-from libs.common.readiness import DatabaseAnswers
+from libs.common.readiness import DATABASE, DatabaseAnswers
 from libs.common.settings import CommonSettings
 from services.task.beats import BeatDesk
 from services.task.bulletin import Bulletin
@@ -51,7 +51,7 @@ async def mount(settings: TaskSettings, common: CommonSettings) -> Mounted:
         long_polls=(f"/{SERVICE}/ClaimTasks",),
         room_for_waits=settings.max_waiting_claims,
         urgent={**all_of(SERVICE, "Heartbeat", "FinishTasks"), f"/{SERVICE}/ClaimTasks": _ends_runs},
-        checks={"database": context.answers.check, "listener": context.bulletin.check},
+        checks={DATABASE: context.answers.check, "listener": context.bulletin.check},
     )
 
 

@@ -48,16 +48,21 @@ def _mine(running: Process, subject: str) -> dict[str, str]:
     return {"FRONTROW_TOKEN_FILE": str(running.data_dir.parent / f"{subject}.token")}
 
 
+def _nobody_sees_anything(running: Process) -> None:
+    """Check what is told without a token: health alone."""
+    nobody = running.cli("queues")
+    assert nobody.returncode == 1
+    assert "FRONTROW_TOKEN_FILE" in nobody.stderr
+    assert running.cli("status").returncode == 0
+    looked = running.cli("top", "--once")
+    assert (looked.returncode, "TOKEN_MISSING" in looked.stdout) == (1, True)
+
+
 async def test_a_gallery_and_a_recording_go_their_way_and_each_person_does_only_their_own(
     guarded: Process, site: ImageSite
 ) -> None:
     ann, olga, root = (_mine(guarded, subject) for subject in ("ann", "olga", "root"))
-    nobody = guarded.cli("queues")
-    assert nobody.returncode == 1
-    assert "FRONTROW_TOKEN_FILE" in nobody.stderr
-    assert guarded.cli("status").returncode == 0
-    without_token = guarded.cli("top", "--once")
-    assert (without_token.returncode, "TOKEN_MISSING" in without_token.stdout) == (1, True)
+    _nobody_sees_anything(guarded)
     assert guarded.cli_json("top", **olga)["trouble"] == ""
     assert "editor" in guarded.cli("brands", "add", "Maison", **olga).stderr
     assert "admin" in guarded.cli("spiders", "add", "vogue", **ann).stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import tempfile
 import time
@@ -10,6 +11,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import grpc
 import grpc.aio
@@ -35,6 +37,7 @@ from services.review.settings import ReviewSettings
 from services.task.mount import mount as mount_task
 from services.task.settings import TaskSettings
 from tests.integration.task.service import common_settings
+from tests.soak.proxy import Proxy
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -47,6 +50,7 @@ class System:
     """All four servers over a PostgreSQL and a store that can go away."""
 
     postgres: EmbeddedPostgres
+    way: Proxy
     objects: Path
     health: dict[str, Any]
     calls: dict[str, Callable[[], Awaitable[Any]]]
@@ -88,6 +92,11 @@ async def system(folder: Path) -> AsyncIterator[System]:
         url = await postgres.start()
         for ctx in contexts():
             await migrate.upgrade(url, ctx)
+        behind = Path(parse_qs(urlsplit(url).query)["host"][0])
+        way = Proxy(behind / ".s.PGSQL.5432", path=folder / ".s.PGSQL.5432")
+        await way.start()
+        stack.push_async_callback(way.stop)
+        url = f"postgresql://frontrow@/frontrow?host={folder}&port=5432"
         common = replace(common_settings(url), store=StoreSettings(object_store=str(folder / "objects")))
         addresses = {
             name: await stack.enter_async_context(serving(name, mounted))
@@ -99,6 +108,7 @@ async def system(folder: Path) -> AsyncIterator[System]:
             stack.push_async_callback(channels[name].close)
         yield System(
             postgres,
+            way,
             folder / "objects",
             {name: health_pb2_grpc.HealthStub(channel) for name, channel in channels.items()},
             _calls(channels),
@@ -142,6 +152,34 @@ async def test_without_its_database_a_server_says_so_refuses_quickly_and_recover
         assert reason_of(refused.value) == "DATABASE_UNAVAILABLE", name
         assert time.monotonic() - began < QUICKLY_SECONDS, name
     await system.postgres.start()
+    await system.serve_exactly(*ALL)
+    for call in system.calls.values():
+        await call()
+
+
+async def test_a_database_that_is_silent_makes_nobody_wait_for_long(system: System) -> None:
+    await system.serve_exactly(*ALL)
+    system.way.hold()
+    await system.serve_exactly()
+
+    async def refuses_quickly() -> bool:
+        for name, call in system.calls.items():
+            began = time.monotonic()
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await asyncio.wait_for(call(), QUICKLY_SECONDS)
+            assert reason_of(refused.value) == "DATABASE_UNAVAILABLE", name
+            assert time.monotonic() - began < QUICKLY_SECONDS, name
+        return True
+
+    async def patiently() -> bool:
+        try:
+            return await refuses_quickly()
+        except (TimeoutError, AssertionError):
+            return False
+
+    await eventually(patiently, timeout_seconds=30)
+    assert await refuses_quickly(), "and so it stays"
+    system.way.flow()
     await system.serve_exactly(*ALL)
     for call in system.calls.values():
         await call()
