@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import re
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +16,7 @@ from frontrow.client.signing import signature
 from frontrow.ingest.v1 import gallery_pb2, ingest_service_pb2
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import error_details_pb2, status_pb2
+from opentelemetry.sdk.trace import TracerProvider
 
 SERVICE = ingest_service_pb2.DESCRIPTOR.services_by_name["IngestService"]
 SUBMIT = SERVICE.methods_by_name["SubmitGallery"]
@@ -33,9 +35,12 @@ class Server:
         )
         self._pool = ThreadPoolExecutor(1)
 
-    def submit(self, request_id: str = "") -> Future[Submission]:
+    def submit(
+        self, request_id: str = "", *, within: contextvars.Context | None = None
+    ) -> Future[Submission]:
         """Submit in a thread."""
-        return self._pool.submit(lambda: self.client.submit(GALLERY, request_id=request_id))
+        context = within or contextvars.Context()
+        return self._pool.submit(context.run, lambda: self.client.submit(GALLERY, request_id=request_id))
 
     def answer(
         self,
@@ -80,6 +85,18 @@ def status(*details: Any) -> tuple[tuple[str, bytes], ...]:
         one.Pack(detail)
         packed.append(one)
     return (("grpc-status-details-bin", status_pb2.Status(details=packed).SerializeToString()),)
+
+
+def test_a_submission_belongs_to_the_trace_that_the_spider_is_in(server: Server) -> None:
+    with TracerProvider().get_tracer("spider").start_as_current_span("crawl") as span:
+        here = contextvars.copy_context()
+    submitted = server.submit(within=here)
+    sent, _ = server.answer(job_id="j1")
+    submitted.result()
+    assert sent["traceparent"].split("-")[1] == f"{span.get_span_context().trace_id:032x}"
+    server.submit()
+    sent, _ = server.answer(job_id="j2")
+    assert "traceparent" not in sent
 
 
 def test_a_submission_is_signed_over_the_very_bytes_and_gets_a_request_id(server: Server) -> None:

@@ -9,6 +9,7 @@ import grpc
 from frontrow.client.refusal import read
 from frontrow.client.retry import DEADLINE_SECONDS, Patience, Submission, fresh_request_id
 from frontrow.client.signing import METHOD, sign
+from frontrow.client.tracing import present_trace
 from frontrow.ingest.v1 import gallery_pb2, ingest_service_pb2, ingest_service_pb2_grpc
 from frontrow.worker.dial import Dial, is_loopback
 
@@ -37,7 +38,7 @@ class Submitting:
     def attempt(self) -> Attempt:
         """Return the next call to make."""
         signed = sign(self._request, key_id=self._key_id, secret=self._secret)
-        return Attempt(self._request, signed, self._patience.attempt_seconds())
+        return Attempt(self._request, signed + present_trace(), self._patience.attempt_seconds())
 
     def pause_after(self, error: grpc.RpcError) -> float:
         """Return the seconds to wait before the next attempt. Raises Refused when there is to be none."""
