@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +14,6 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from libs.common.postgres_place import remove_data
 from tests.e2e.collector import Collector, collecting
 from tests.e2e.process import Process
 
@@ -52,12 +49,11 @@ class Observed:
 
 
 @contextmanager
-def observed() -> Iterator[Observed]:
+def observed(data_dir: Path, database_url: str) -> Iterator[Observed]:
     """Run a system that records every trace."""
-    folder = Path(tempfile.mkdtemp(prefix="frontrow-e2e-"))
-    folder.chmod(0o755)
     with collecting() as collector:
         settings = {
+            "FRONTROW_DATABASE_URL": database_url,
             "FRONTROW_OTLP_ENDPOINT": f"http://{collector.address}",
             "FRONTROW_METRICS_LISTEN": "127.0.0.1:0",
             "FRONTROW_TRACES_PER_SECOND": "10000",
@@ -65,11 +61,9 @@ def observed() -> Iterator[Observed]:
             "OTEL_BSP_SCHEDULE_DELAY": "100",
             "no_proxy": "127.0.0.1",
         }
-        running = Process(folder / "data", settings).start()
+        running = Process(data_dir, settings).start()
         try:
             yield Observed(running, collector)
         finally:
             status = running.stop()
-            remove_data(folder / "data" / "postgres")
-            shutil.rmtree(folder)
     assert status == 0

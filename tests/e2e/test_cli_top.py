@@ -153,9 +153,9 @@ class Terminal:
 
 
 @pytest.fixture
-def restartable(data_dir: Path) -> Iterator[Process]:
+def restartable(data_dir: Path, database_url: str) -> Iterator[Process]:
     """Give an instance of the test's own."""
-    running = Process(data_dir).start()
+    running = Process(data_dir, {"FRONTROW_DATABASE_URL": database_url}).start()
     yield running
     assert running.stop() == 0
 

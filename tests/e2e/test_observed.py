@@ -39,9 +39,9 @@ Answer = TypeVar("Answer")
 
 
 @pytest.fixture(scope="module")
-def system() -> Iterator[Observed]:
+def system(data_dir: Path, database_url: str) -> Iterator[Observed]:
     """Give a watched system."""
-    with observed() as running:
+    with observed(data_dir, database_url) as running:
         yield running
 
 
