@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -51,9 +53,15 @@ class System:
 
     postgres: EmbeddedPostgres
     way: Proxy
-    objects: Path
+    folder: Path
     health: dict[str, Any]
     calls: dict[str, Callable[[], Awaitable[Any]]]
+
+    async def end_postgres(self) -> None:
+        """Shut PostgreSQL down, as from outside: its socket's place stays the same."""
+        pid = await asyncio.to_thread((self.folder / "data" / "postmaster.pid").read_text)
+        os.kill(int(pid.split()[0]), signal.SIGINT)
+        await self.postgres.wait()
 
     async def serving(self) -> set[str]:
         """Return the servers that report SERVING."""
@@ -109,7 +117,7 @@ async def system(folder: Path) -> AsyncIterator[System]:
         yield System(
             postgres,
             way,
-            folder / "objects",
+            folder,
             {name: health_pb2_grpc.HealthStub(channel) for name, channel in channels.items()},
             _calls(channels),
         )
@@ -142,7 +150,7 @@ async def test_without_its_database_a_server_says_so_refuses_quickly_and_recover
     await system.serve_exactly(*ALL)
     for call in system.calls.values():
         await call()
-    await system.postgres.stop()
+    await system.end_postgres()
     await system.serve_exactly()
     for name, call in system.calls.items():
         began = time.monotonic()
@@ -187,10 +195,11 @@ async def test_a_database_that_is_silent_makes_nobody_wait_for_long(system: Syst
 
 async def test_only_servers_that_stand_on_the_store_follow_it(system: System) -> None:
     await system.serve_exactly(*ALL)
-    aside = system.objects.with_name("objects-aside")
-    system.objects.rename(aside)
-    system.objects.write_text("a file where the store's folder was")
+    objects = system.folder / "objects"
+    aside = objects.with_name("objects-aside")
+    objects.rename(aside)
+    objects.write_text("a file where the store's folder was")
     await system.serve_exactly("ingest", "task")
-    system.objects.unlink()
-    aside.rename(system.objects)
+    objects.unlink()
+    aside.rename(objects)
     await system.serve_exactly(*ALL)

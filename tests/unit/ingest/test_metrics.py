@@ -27,6 +27,7 @@ def test_street_snaps_without_a_year_are_counted_by_source(
         for resource in (data.resource_metrics if data else [])
         for scope in resource.scope_metrics
         for metric in scope.metrics
+        if metric.name == "ingest.street_snaps_without_year"
         for point in metric.data.data_points
     ]
     assert points == ([("old", counted)] if counted else [])
