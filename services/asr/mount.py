@@ -88,19 +88,10 @@ async def mount(settings: AsrSettings, common: CommonSettings) -> Mounted:
         await answers.close()
         await database.close()
 
-    loops = [
-        relay,
-        *_followers(database, peer, materials, settings),
-        *_housekeeping(database, store, settings),
-    ]
-    return Mounted(
-        register=register,
-        service_names=SERVICE_NAMES,
-        loops=loops,
-        close=close,
-        urgent=_KEEPS_WORK,
-        checks={DATABASE: answers.check, "store": store.check},
-    )
+    followers = _followers(database, peer, materials, settings)
+    loops = [relay, *followers, *_housekeeping(database, store, settings)]
+    checks = {DATABASE: answers.check, "store": store.check}
+    return Mounted(register, SERVICE_NAMES, loops, close, urgent=_KEEPS_WORK, checks=checks)
 
 
 def _followers(

@@ -46,16 +46,11 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
     database = Database(common.database, "frontrow-review")
     store = open_store(common.store)
     renditions = Renditions(database, store, publish_limit_bytes=settings.publish_limit_bytes)
-    limits = CleanUpLimits(
-        grace=timedelta(seconds=settings.clean_up_grace_seconds),
-        share=settings.clean_up_share,
-        plausible=settings.clean_up_plausible_count,
-    )
     connections = common.database.pool_size + common.database.max_overflow
     # changes wait for locks; some connections are always left for those who only read
     lanes = Lanes(common.database, "frontrow-review-lane", count=connections)
     desk = Desk(database, lanes, room=max(1, connections - READERS))
-    care = MediaCare(database, store, limits)
+    care = MediaCare(database, store, _limits(settings))
 
     def register(server: grpc.aio.Server) -> None:
         draft_service_pb2_grpc.add_DraftServiceServicer_to_server(
@@ -84,4 +79,12 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
         close=close,
         urgent=_URGENT,
         checks={DATABASE: answers.check, "store": store.check},
+    )
+
+
+def _limits(settings: ReviewSettings) -> CleanUpLimits:
+    return CleanUpLimits(
+        grace=timedelta(seconds=settings.clean_up_grace_seconds),
+        share=settings.clean_up_share,
+        plausible=settings.clean_up_plausible_count,
     )
