@@ -15,6 +15,8 @@ from cli.health import CONTEXTS, ask
 from cli.top.rates import Flows, Level
 
 _CALL_SECONDS = 5.0
+# Queues, and workers, of a look: the largest page that there is.
+_MOST = 1_000
 
 
 @dataclass
@@ -107,8 +109,8 @@ class Lookout:
         stub = task_service_pb2_grpc.TaskServiceStub(self._channels["task"][1])
         try:
             queues, workers = await asyncio.gather(
-                stub.ListQueues(task_service_pb2.ListQueuesRequest(), timeout=_CALL_SECONDS),
-                stub.ListWorkers(task_service_pb2.ListWorkersRequest(), timeout=_CALL_SECONDS),
+                stub.ListQueues(task_service_pb2.ListQueuesRequest(page_size=_MOST), timeout=_CALL_SECONDS),
+                stub.ListWorkers(task_service_pb2.ListWorkersRequest(page_size=_MOST), timeout=_CALL_SECONDS),
             )
         except grpc.aio.AioRpcError as error:
             return explain(error, "task", self._connection.address("task")).splitlines()[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from libs.common.db import Database
 from libs.common.loops import Periodic
 from services.task import repository_queue
-from services.task.metrics import TaskMetrics
+from services.task.metrics import MOST_TYPES, TaskMetrics
 
 INTERVAL_SECONDS = 10.0
 
@@ -33,7 +33,8 @@ class QueueGauges:
         """Look once."""
         try:
             async with self._database.statements() as session:
-                self._metrics.queues(await repository_queue.queues(session, []))
+                rows = await repository_queue.queues(session, [], after="", limit=MOST_TYPES)
+            self._metrics.queues(rows)
         except BaseException:
             self._metrics.queues(())
             raise
