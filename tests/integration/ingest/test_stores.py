@@ -30,6 +30,7 @@ from tests.integration.objects.servers import (
 
 DONE, FAILED = ingest_job_pb2.INGEST_JOB_STATUS_DONE, ingest_job_pb2.INGEST_JOB_STATUS_FAILED
 CREATED = ingest_job_pb2.DONE_REASON_CREATED
+SEEDS: dict[str, int] = {}
 
 
 @pytest.fixture(scope="module", params=["moto", "seaweedfs"])
@@ -62,7 +63,7 @@ async def chain(
 @pytest.fixture
 def seed(endpoint: str) -> int:
     """Give numbers of pictures that no other store has: the rows of all of them are in one database."""
-    return int(endpoint.rpartition(":")[2]) * 10
+    return SEEDS.setdefault(endpoint, 100 * (len(SEEDS) + 1))
 
 
 async def test_what_a_site_served_is_what_the_store_gives_back(chain: Chain, article: str, seed: int) -> None:

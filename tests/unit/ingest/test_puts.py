@@ -60,7 +60,7 @@ async def test_galleries_share_the_places_of_bodies_on_their_way_to_the_store(tm
     jobs = [
         Job(run, f"job-{g}", gallery_pb2.Gallery(images=[
             gallery_pb2.GalleryImage(url=f"https://i.example/{g}/{n}", position=n) for n in range(1, 13)
-        ]), kept=())
+        ]), kept={})
         for g in range(6)
     ]  # fmt: skip
     found = await asyncio.gather(*(images.gather(job, lambda _: None) for job in jobs))
