@@ -15,7 +15,7 @@ from libs.common.credentials import InsecureTransport, is_loopback, server_crede
 from libs.common.deadline import DEFAULT_CAP_SECONDS
 from libs.common.health import SERVICE_NAME as HEALTH_NAME
 from libs.common.interceptors import access, context, deadline, errors, outage, telemetry
-from libs.common.interceptors.admission import Admission, always
+from libs.common.interceptors.admission import Admission, all_of
 from libs.common.interceptors.call import Step
 from libs.common.interceptors.inflight import InFlight
 from libs.common.interceptors.pipeline import SILENCE_SECONDS, Pipeline
@@ -47,7 +47,6 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.server_max_unrequested_time_in_server", MOST_PENDING_SECONDS),
 )
 
-HEALTH_CHECK = f"/{HEALTH_NAME}/Check"
 
 _UNGUARDED = (
     "{address} is not a loopback address, and whoever reaches it may call everything: set "
@@ -95,15 +94,16 @@ class ContextServer:
         self._address = address
         self._mounted = mounted
         self._transport = transport or TransportSettings.loopback_only()
+        self._telemetry = telemetry or Telemetry()
         self._admission = Admission(
             f"frontrow.{name}",
             max_concurrent_rpcs or self._transport.max_concurrent_rpcs,
+            self._telemetry,
             room_for_waits=mounted.room_for_waits,
             long_polls=mounted.long_polls,
-            urgent={HEALTH_CHECK: always, **mounted.urgent},
+            urgent={**all_of(HEALTH_NAME, "Check", "List"), **mounted.urgent},
         )
         self._rules = rules or Rules({})
-        self._telemetry = telemetry or Telemetry()
         self._cap_seconds = cap_seconds
         self._silence_seconds = silence_seconds
         self.in_flight = InFlight()

@@ -59,11 +59,6 @@ class Draft:
         """Return the key whose official row shows the draft, None when none does."""
         return self.place.key if self.status is Status.APPROVED and not self.is_deleted else None
 
-    @property
-    def locks(self) -> Locks:
-        """Return the locks under which the draft's part in promotion may change."""
-        return locks_of([self.place])
-
 
 class DraftImage(NamedTuple):
     """One image of a draft. `id` is the image's, `media_key` the stored object's."""

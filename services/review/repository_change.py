@@ -29,10 +29,12 @@ async def look(
 ) -> Seen | None:
     """Return the draft, deleted or not, with its images; None when there is none. `locked` locks its row.
 
-    A statement that had to wait for the row returns the new row joined with what was there before; `write`
-    then finds that its names or images aren't those of the revision, or that the draft changed once more.
+    The lock is a statement of its own: one that has to wait for the row would join what the row is now with
+    the images that were there before.
     """
-    row = await statements_draft.look(tables, locked=locked).row(connection, draft_id=draft_id)
+    if locked:
+        await statements_draft.lock(tables).row(connection, draft_id=draft_id)
+    row = await statements_draft.look(tables).row(connection, draft_id=draft_id)
     if row is None:
         return None
     images = [DraftImage(*image) for image in row["images"] or ()]

@@ -106,6 +106,8 @@ WITH written AS (
 SELECT updated_at, decided_at, deleted_at FROM written
 """
 
+_LOCK = "SELECT id FROM {drafts} WHERE id = :draft_id FOR UPDATE"
+
 _PURGE = """
 WITH gone AS (DELETE FROM {drafts} d WHERE {as_seen} RETURNING d.id)
 {told} RETURNING draft_id
@@ -155,11 +157,16 @@ def by_source(tables: GalleryTables) -> TextClause:
 
 
 @cache
-def look(tables: GalleryTables, *, locked: bool) -> Statement:
-    """Return the query of the draft `draft_id` with its images, as `images`; `locked`: it locks the row."""
-    rest = f"WHERE d.id = :draft_id{' FOR UPDATE OF d' if locked else ''}"
-    pictures = _PICTURES.format(images=tables.draft_images, rest=rest)
+def look(tables: GalleryTables) -> Statement:
+    """Return the query of the draft `draft_id` with its images, as `images`."""
+    pictures = _PICTURES.format(images=tables.draft_images, rest="WHERE d.id = :draft_id")
     return Statement(_select(tables, ", pictures.images", pictures))
+
+
+@cache
+def lock(tables: GalleryTables) -> Statement:
+    """Return the query that locks the row of the draft `draft_id`."""
+    return Statement(_LOCK.format(drafts=tables.drafts))
 
 
 @cache

@@ -19,6 +19,7 @@ from grpc_status import rpc_status
 from libs.common import statuses
 from libs.common.errors import DomainError, Kind
 from libs.common.interceptors.call import Serve, ServedCall
+from libs.common.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 
@@ -56,8 +57,8 @@ class WorkPlaces:
     """How many calls may work at once: no more than the server gets done in `GOOD_SECONDS`.
 
     What waits in front of a server that does `n` a second waits `places / n` seconds, whatever holds it up:
-    the processor or the database. `n` is what was done lately while more than `ALWAYS_IN` were here; at other
-    times there is no telling, and `most` may come.
+    the processor or the database. `n` is what was done lately, from the moment when more than `ALWAYS_IN`
+    were here until half as many are; at other times there is no telling, and `most` may come.
     """
 
     def __init__(self, most: int, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -128,6 +129,7 @@ class Admission:
         self,
         domain: str,
         most: int,
+        telemetry: Telemetry,
         *,
         room_for_waits: int,
         long_polls: Collection[str],
@@ -138,6 +140,7 @@ class Admission:
         self._urgent = FixedPlaces(most)
         self._long_polls = frozenset(long_polls)
         self._is_urgent = urgent
+        self._telemetry = telemetry
         self._told_at, self._refused = 0.0, 0
         busy = ServerBusy(
             f"the server has as much to do as it can in good time; try again in {RETRY_SECONDS:g} s",
@@ -174,6 +177,7 @@ class Admission:
 
     async def _refuse(self, call: ServedCall) -> None:
         self._refused += 1
+        self._telemetry.refused(call.method, ServerBusy.reason)
         now = time.monotonic()
         if now - self._told_at >= _TELL_SECONDS:
             log.warning("server.busy", refused=self._refused, places=self._work.places, method=call.method)

@@ -23,6 +23,8 @@ from libs.common.telemetry import Telemetry
 log = structlog.get_logger(__name__)
 
 _CLOCK_MARGIN_SECONDS = 0.05
+TELL_SECONDS = 60.0
+"""How long a refusal may wait until the client takes it."""
 
 
 def mapping(domain: str, telemetry: Telemetry) -> Step:
@@ -68,7 +70,12 @@ def _code_of_cancellation(call: ServedCall) -> grpc.StatusCode:
 async def _abort(call: ServedCall, status: status_pb2.Status) -> None:
     told = rpc_status.to_status(status)
     call.code = told.code
-    await call.context.abort(told.code, told.details, told.trailing_metadata)
+    try:
+        async with asyncio.timeout(TELL_SECONDS):
+            await call.context.abort(told.code, told.details, told.trailing_metadata)
+    except TimeoutError:
+        # The status waits behind an answer that the client doesn't read: gRPC forgets the call when it goes.
+        raise asyncio.CancelledError from None
 
 
 def _internal(call: ServedCall, error: BaseException) -> status_pb2.Status:

@@ -38,7 +38,8 @@ Accept = Callable[[Any], Any]
 class Pipeline(grpc.aio.ServerInterceptor):
     """Surround every handler with `steps`, outermost first, and check its requests with `validator`.
 
-    `silence_seconds` is how long a client may keep the server waiting for the next message of a stream.
+    `silence_seconds` is how long a client may keep the server waiting for the next message of a stream, or
+    let an answer that it doesn't read wait.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Pipeline(grpc.aio.ServerInterceptor):
         serialise = handler.response_serializer or _as_it_is
         accept = self._accept_each if shape.request_streaming else self._accept_one
         if shape.response_streaming:
-            serve = _streaming(behaviour, accept)
+            serve = _streaming(behaviour, accept, self._silence_seconds)
         else:
             serve = _answering(behaviour, accept, serialise)
         for step in reversed(self._steps):
@@ -114,7 +115,7 @@ def _answering(behaviour: Behaviour, accept: Accept, serialise: Callable[[Any], 
     return serve
 
 
-def _streaming(behaviour: Behaviour, accept: Accept) -> Serve:
+def _streaming(behaviour: Behaviour, accept: Accept, silence_seconds: float) -> Serve:
     async def serve(call: ServedCall) -> None:
         answers = behaviour(accept(call.request), call.context)
         if not hasattr(answers, "__aiter__"):
@@ -122,7 +123,15 @@ def _streaming(behaviour: Behaviour, accept: Accept) -> Serve:
             return
         async with aclosing(answers):
             async for answer in answers:
-                await call.context.write(answer)
+                try:
+                    async with asyncio.timeout(silence_seconds) as unread:
+                        await call.context.write(answer)
+                except TimeoutError as error:
+                    if not unread.expired():
+                        raise
+                    raise DeadlineExceeded(
+                        f"an answer was not read for {silence_seconds:g} s; begin the call again"
+                    ) from error
 
     return serve
 

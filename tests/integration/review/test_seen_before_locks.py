@@ -13,7 +13,9 @@ import pytest
 from libs.common.client import reason_of
 from libs.common.lane import Connection
 from libs.common.testing import eventually
+from services.review import repository_change
 from services.review.keys import StreetKey, vocabulary_lock_id
+from services.review.models import STREET
 from tests.integration.review.gallery import Gallery, outcomes, unique
 
 
@@ -110,3 +112,20 @@ async def test_of_eight_rejections_of_a_draft_without_a_key_and_so_without_a_loc
     replies = await outcomes(*(gallery.reject(draft) for _ in range(8)))
     assert sorted(reason(reply) for reply in replies) == ["", *["DRAFT_NOT_PENDING"] * 7]
     assert len(await gallery.history(draft)) == 2
+
+
+async def test_a_look_that_had_to_wait_for_the_row_sees_the_images_that_go_with_it(
+    gallery: Gallery, other: Connection, database_url: str
+) -> None:
+    draft = int(await gallery.street(unique("Waited"), 2026, 2, ["waited"]))
+    slower = await asyncpg.connect(database_url)
+    async with other.transaction():
+        await other.execute(f"UPDATE {STREET.drafts} SET revision = revision + 1 WHERE id = $1", draft)
+        await other.execute(f"UPDATE {STREET.draft_images} SET hidden = true WHERE draft_id = $1", draft)
+        looking = asyncio.create_task(repository_change.look(slower, STREET, draft, locked=True))
+        await asyncio.sleep(0.3)
+        assert not looking.done()
+    seen = await looking
+    assert seen is not None
+    assert (seen.draft.revision, [image.hidden for image in seen.images]) == (2, [True])
+    await slower.close()

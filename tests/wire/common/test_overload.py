@@ -12,6 +12,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from libs.common.client import error_info
+from libs.common.interceptors import errors
 from libs.common.interceptors.admission import ALWAYS_IN
 from libs.common.testing import eventually
 from tests.wire.common.probe import ASK, Probe, Request, Response, failure
@@ -127,3 +128,20 @@ async def test_a_refused_call_gives_back_no_place_that_it_never_had():
         release.set()
         await asyncio.gather(*calls)
         assert (await stub.Ask(Request(), timeout=5)).text == "done"
+
+
+async def test_a_client_that_reads_nothing_of_its_stream_keeps_its_place_for_a_while_only(monkeypatch):
+    monkeypatch.setattr(errors, "TELL_SECONDS", 1.0)
+
+    async def watch(_request, _context):
+        for _ in range(50):
+            yield Response(text="x" * 200_000)  # more than gRPC holds back for a client
+
+    async with Probe(watch=watch).serving(max_concurrent_rpcs=1, silence_seconds=0.5) as stub:
+        unread = stub.Watch(Request(), timeout=60)
+        await eventually(lambda: len(stub.server.in_flight.methods) == 1)
+        error = await failure(stub.Watch(Request(), timeout=5).read())
+        assert error_info(error).reason == "SERVER_BUSY"
+        await eventually(lambda: not stub.server.in_flight.methods, 10)
+        assert (await stub.Watch(Request(), timeout=5).read()).text.startswith("x")
+        unread.cancel()
