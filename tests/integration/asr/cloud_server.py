@@ -8,6 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests import http_server
+
 
 @dataclass
 class CloudServer:
@@ -83,4 +85,4 @@ async def serving_jobs() -> AsyncIterator[CloudServer]:
         yield server
     finally:
         server.closing.set()
-        await runner.cleanup()
+        await http_server.stop(runner)

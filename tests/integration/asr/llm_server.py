@@ -8,6 +8,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests import http_server
+
 Json = dict[str, Any]
 Answer = Callable[[Json, int], web.Response]
 
@@ -74,4 +76,4 @@ async def serving(*answers: Answer) -> AsyncIterator[LlmServer]:
     try:
         yield server
     finally:
-        await runner.cleanup()
+        await http_server.stop(runner)

@@ -17,6 +17,7 @@ from services.asr.worker.llm_topics import LlmTopics
 from services.asr.worker.speech import Utterance
 from services.asr.worker.summaries import Summarizer
 from services.asr.worker.topics import LocalTopics
+from tests import http_server
 from tests.integration.asr.llm_server import Answer, LlmServer, completion, serving, topics
 
 
@@ -169,7 +170,7 @@ async def test_a_server_that_hangs_is_given_up() -> None:
     finally:
         await model.close()
         gate.set()
-        await runner.cleanup()
+        await http_server.stop(runner)
 
 
 async def test_long_recordings_are_asked_for_in_windows_and_none_is_left_out() -> None:

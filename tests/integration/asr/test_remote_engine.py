@@ -15,6 +15,7 @@ from services.asr.worker.engine import EngineFailed, EngineUnreachable
 from services.asr.worker.engine_settings import RemoteEngineSettings
 from services.asr.worker.remote_engine import RemoteEngine, segments
 from services.asr.worker.speech import Span, Word
+from tests import http_server
 
 SPAN = Span(1, 2_000, 5_000)
 ANSWER = {
@@ -81,7 +82,7 @@ async def engine(answer: Answer, **settings: Any) -> AsyncIterator[tuple[RemoteE
         yield made, asked
     finally:
         await made.close()
-        await runner.cleanup()
+        await http_server.stop(runner)
 
 
 async def test_a_chunk_is_sent_as_wav_and_its_times_come_back_on_the_recordings_clock(wav: Path) -> None:

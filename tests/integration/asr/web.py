@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from tests import http_server
+
 Answer = Callable[[web.Request, "Site"], Awaitable[web.StreamResponse]]
 
 
@@ -44,7 +46,7 @@ async def site(content: bytes, answers: list[Answer] | None = None) -> AsyncIter
         yield made
     finally:
         made.closing.set()
-        await runner.cleanup()
+        await http_server.stop(runner)
 
 
 def part(request: web.Request, made: Site) -> tuple[int, dict[str, str], bytes]:

@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 from PIL import Image
 
+from tests import http_server
+
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -118,4 +120,4 @@ async def image_site(host: str = "127.0.0.1") -> AsyncIterator[Site]:
     try:
         yield site
     finally:
-        await runner.cleanup()
+        await http_server.stop(runner)

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from libs.common.objects import StoreUnavailable, open_url, s3
+from tests import http_server
 from tests.integration.objects.servers import store_url
 
 TAKES_SECONDS = 1.0
@@ -32,7 +33,7 @@ async def slow_endpoint() -> AsyncIterator[str]:
     await tcp.start()
     host, port = runner.addresses[0][:2]
     yield f"http://{host}:{port}"
-    await runner.cleanup()
+    await http_server.stop(runner)
 
 
 async def test_an_image_may_take_as_long_as_its_parts_would_and_a_small_body_as_one_part(
