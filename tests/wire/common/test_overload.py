@@ -80,13 +80,15 @@ async def test_twice_the_load_is_shed_quickly_and_what_is_let_in_is_served_in_go
                 health.append(await urgent.call(stub, text="urgent"))
                 await asyncio.sleep(0.2)
 
+        began = time.monotonic()
         await asyncio.gather(offer(stub, work, a_second=2 * A_SECOND, seconds=3), beat())
+        done_a_second = min(A_SECOND, len(work.answered) / (time.monotonic() - began))
         assert not work.others
         assert work.hints == {("SERVER_BUSY", 1.0)}
         assert len(work.refused) >= 0.2 * 2 * A_SECOND * 3, "half of the load is too much"
         assert len(work.answered) >= 0.6 * A_SECOND * 3, "what can be done is done"
         assert statistics.median(work.refused) < 0.3 * statistics.median(work.answered)
-        assert statistics.median(work.answered) < 6 * ALWAYS_IN / A_SECOND
+        assert max(work.answered) < 6 * ALWAYS_IN / done_a_second
         assert (len(urgent.answered), urgent.refused) == (15, []), "beats are never shed"
 
         after = Seen()
