@@ -227,23 +227,19 @@ async def test_an_article_of_an_unknown_brand_is_explained_and_comes_in_once_the
     check_media(instance)
 
 
-def damaged(instance: Process) -> list[dict[str, str]]:
-    """Return what a check finds: other tests leave images without bytes in the same instance."""
-    found: list[dict[str, str]] = json.loads(instance.cli("media", "check", "--json").stdout)["damaged"]
-    return found
-
-
 def check_media(instance: Process) -> None:
-    """Damage a stored image, see it found, mend it; see what a clean-up would do and does."""
+    """Damage a stored image, see it found, mend it; see what a clean-up would do and does.
+
+    Other tests leave images without bytes in the same instance.
+    """
     stored = next(path for path in (instance.data_dir / "objects" / "media").rglob("*") if path.is_file())
-    whole, before = stored.read_bytes(), damaged(instance)
+    whole, before = stored.read_bytes(), instance.cli("media", "check").stdout
     stored.write_bytes(whole[:-1])
-    assert len(damaged(instance)) == len(before) + 1
     found = instance.cli("media", "check")
     assert found.returncode == 1
     assert stored.name in found.stdout
     stored.write_bytes(whole)
-    assert damaged(instance) == before
+    assert instance.cli("media", "check").stdout == before
     assert "Nothing was written" in instance.cli("media", "cleanup").stdout
     assert instance.cli_json("media", "cleanup", "--apply")["applied"] is True
     assert stored.exists()
