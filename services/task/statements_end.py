@@ -108,7 +108,7 @@ END_LOST = _end(
         WHEN t.heartbeat_at < now() - make_interval(secs => l.lease) THEN 'STALE'
         WHEN t.progress_at < now() - make_interval(secs => l.stall) THEN 'STALLED' END AS reason) x
     WHERE t.status = 'processing' AND x.reason IS NOT NULL AND t.type <> ALL($7::text[])
-    ORDER BY t.id LIMIT $6::int8 FOR UPDATE OF t SKIP LOCKED""",
+    ORDER BY t.claimed_by, t.id LIMIT $6::int8 FOR UPDATE OF t SKIP LOCKED""",
     ", given_reason",
 )
 
@@ -120,6 +120,6 @@ END_OLDER = _end(
             round(extract(epoch FROM now() - t.heartbeat_at))) AS message
     FROM task.tasks t
     WHERE t.status = 'processing' AND t.type = $1 AND t.heartbeat_at < now() - make_interval(secs => $2)
-    ORDER BY t.id LIMIT $3::int8 FOR UPDATE SKIP LOCKED""",
+    ORDER BY t.claimed_by, t.id LIMIT $3::int8 FOR UPDATE SKIP LOCKED""",
     ", given_reason",
 )

@@ -132,5 +132,5 @@ LEFT_BEHIND = """
 SELECT id, version FROM task.tasks
 WHERE status = 'processing' AND claimed_by = ANY($1::text[])
     AND (id, version) NOT IN (SELECT * FROM unnest($2::uuid[], $3::int8[]))
-ORDER BY id LIMIT 1000
+ORDER BY claimed_by, id LIMIT 1000
 """
