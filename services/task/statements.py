@@ -68,8 +68,8 @@ RETURNING g.n, t.type, t.cancel_requested_at IS NOT NULL AS cancel_requested, no
 KNOWN_IDS = "SELECT id FROM task.tasks WHERE id = ANY($1::uuid[])"
 
 # $1 workers that beat, $2 ids and $3 versions they named, $4 age in seconds. SKIP LOCKED: a row that is being
-# written is not lost. Ordered as the index of running rows is: by id alone, a planner that thinks many rows run
-# would walk all tasks by their ids until it has its thousand.
+# written is not lost. Ordered as the index of running rows is: by id alone, a planner that thinks many rows
+# run would walk all tasks by their ids until it has its thousand.
 COUNT_ABSENT = """
 WITH absent AS MATERIALIZED (
     SELECT id FROM task.tasks

@@ -72,7 +72,7 @@ async def test_the_end_of_a_run_in_sql_is_that_of_the_pure_decision(connection: 
 
 
 async def _seed(connection: Connection, belief: str) -> None:
-    """Fill the table and let the planner believe what it found before, or that most of it, or hardly any, runs."""
+    """Fill the table; the planner believes what it found before, or that most of it runs, or hardly any."""
     running = {"most": 29, "few": 1}.get(belief, 10)
     await connection.execute(f"""
         INSERT INTO task.tasks (id, type, max_attempts, content_sha256, claim_order, status, version,
