@@ -1,12 +1,23 @@
-"""What a watch looks at: every unfinished task, by the indices of unfinished ones alone."""
+"""What a watch looks at: unfinished tasks, and what has finished lately, by the indices of these alone."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, CompoundSelect, RowMapping, literal_column, select, text, union_all
+from sqlalchemy import (
+    Boolean,
+    CompoundSelect,
+    RowMapping,
+    Select,
+    func,
+    literal_column,
+    select,
+    text,
+    union_all,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from services.task.models import DELAYED, FRESH, RETURNED, RUNNING, tasks
@@ -15,6 +26,9 @@ from services.task.states import Status
 
 SIGNATURE = ("version", "progress", "cancel_requested_at", "draft_url", "video_url", "clips_url")
 """What a watcher is told of; a task whose signature is the same is no news."""
+
+_LATE = timedelta(seconds=30)
+"""How long an end may take from its time, the beginning of its transaction, until it is seen."""
 
 # Together all unfinished tasks, each once, and each part the predicate of an index.
 _PARTS = (
@@ -47,6 +61,31 @@ async def unfinished(
     await session.execute(text("SET LOCAL enable_seqscan = off"))
     async for row in await session.stream(query):
         yield row[0], tuple(row[1:])
+
+
+def ends(wanted: TaskFilter, since: datetime) -> Select[Any]:
+    """Return the query for ids and signatures of the matching tasks that finished after `since`."""
+    columns = [tasks.c.id, *(tasks.c[name] for name in SIGNATURE)]
+    return select(*columns).where(tasks.c.completed_at > since, wanted.condition())
+
+
+async def moment(session: AsyncSession) -> datetime:
+    """Return the database's time."""
+    return (await session.execute(select(func.now()))).scalar_one()
+
+
+async def ended(
+    session: AsyncSession, wanted: TaskFilter, since: datetime
+) -> tuple[dict[UUID, tuple[Any, ...]], datetime]:
+    """Return how the tasks stand that finished after `since`, and since when to look the next time.
+
+    Ends that were on their way when somebody looked are found by the next look.
+    """
+    now = await moment(session)
+    await session.execute(text("SET LOCAL enable_seqscan = off"))
+    rows = await session.stream(ends(wanted, since))
+    found = {row[0]: tuple(row[1:]) async for row in rows}
+    return found, max(since, now - _LATE)
 
 
 async def look(
