@@ -21,6 +21,7 @@ class Lanes:
     def __init__(self, settings: DatabaseSettings, name: str, *, count: int, **server_settings: str) -> None:
         self._lanes = [Lane(settings, name, **server_settings) for _ in range(count)]
         self._idle = list(self._lanes)
+        self._unused = count
         self._free = asyncio.Semaphore(count)
         self._patience_seconds = settings.pool_timeout_seconds
 
@@ -50,12 +51,19 @@ class Lanes:
             if not limit.expired():
                 raise
             raise asyncpg.TooManyConnectionsError("all connections kept for this are in use") from error
-        lane = self._idle.pop()  # the one used last: few connections stay warm and the others unopened
+        lane = self._idle.pop()  # the one used last: few connections stay warm, the others unopened or unused
+        self._unused = min(self._unused, len(self._idle))
         try:
             yield lane
         finally:
             self._idle.append(lane)
             self._free.release()
+
+    async def close_unused(self) -> None:
+        """Close the connections that nobody has needed since the last call; those of a burst, for example."""
+        unused, self._unused = self._idle[: self._unused], len(self._idle)
+        for lane in unused:
+            await lane.close()
 
     async def close(self) -> None:
         """Close all connections when nobody uses them any more."""

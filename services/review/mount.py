@@ -16,6 +16,7 @@ from frontrow.review.v1 import (
 from libs.common.db import Database
 from libs.common.interceptors.admission import all_of
 from libs.common.lanes import Lanes
+from libs.common.loops import Periodic
 from libs.common.objects import open_store
 from libs.common.readiness import DATABASE, DatabaseAnswers
 from libs.common.server import Mounted
@@ -31,6 +32,7 @@ from services.review.servicer_media import MediaServicer
 from services.review.settings import ReviewSettings
 
 READERS = 2
+UNUSED_SECONDS = 60.0
 SERVICE_NAMES = tuple(
     f"frontrow.review.v1.{name}"
     for name in ("DraftService", "IntakeService", "CatalogService", "KeyService", "MediaService")
@@ -75,7 +77,7 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
     return Mounted(
         register=register,
         service_names=SERVICE_NAMES,
-        loops=(),
+        loops=(Periodic("review:connections", UNUSED_SECONDS, lanes.close_unused),),
         close=close,
         urgent=_URGENT,
         checks={DATABASE: answers.check, "store": store.check},

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, false, func, select
+from sqlalchemy import Select, func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.lane import Connection
-from services.review import repository_vocabulary, statements_list
+from services.review import statements_list
 from services.review.drafts import Draft
 from services.review.fold import fold, fold_city
 from services.review.models import RUNWAY, STREET, GalleryTables
@@ -41,12 +41,14 @@ async def list_drafts(
     connection: Connection, tables: GalleryTables, wanted: DraftFilter, *, before_id: int | None, limit: int
 ) -> list[Draft]:
     """Return the newest drafts with an id below `before_id` (None: from the newest), by one statement."""
-    values = _asked(wanted)
+    set_ones = frozenset(name for name in statements_list.FILTERS if getattr(wanted, name))
     most = next(most for most in statements_list.LIMITS if most >= limit)
-    rows = await statements_list.page(tables, frozenset(values), most).rows(
+    rows = await statements_list.page(tables, set_ones, most).rows(
         connection,
-        **values,
-        season_code=named.code if (named := parse_season(wanted.season)) else None,
+        **_spelled(brand=wanted.brand, season=wanted.season, city=wanted.city),
+        source=wanted.source,
+        year=wanted.year,
+        month=wanted.month,
         statuses=[status.value for status in dict.fromkeys(wanted.statuses or Status)],
         deleted=[False, True] if wanted.show_deleted else [False],
         after=-(_HIGHEST_ID if before_id is None else before_id),
@@ -55,17 +57,15 @@ async def list_drafts(
     return [to_draft(tables, row, image_count=row["image_count"], cover_key=row["cover_key"]) for row in rows]
 
 
-def _asked(wanted: DraftFilter) -> dict[str, str | int]:
-    """Return the filters that are set, names as they are folded; one that nobody knows has no drafts."""
-    values: dict[str, tuple[str | int, str | int]] = {
-        "source": (wanted.source, wanted.source),
-        "year": (wanted.year, wanted.year),
-        "month": (wanted.month, wanted.month),
-        "city": (wanted.city, fold_city(wanted.city)),
-        "brand": (wanted.brand, fold(wanted.brand)),
-        "season": (wanted.season, fold(wanted.season)),
+def _spelled(*, brand: str = "", season: str = "", city: str = "") -> dict[str, str | None]:
+    """Return what `statements_list.ROOTS` asks for; a name that nobody knows has no rows."""
+    named = parse_season(season)
+    return {
+        "brand": fold(brand),
+        "season": fold(season),
+        "season_code": named.code if named else None,
+        "city": fold_city(city),
     }
-    return {name: asked for name, (given, asked) in values.items() if given}
 
 
 def _select_officials(tables: GalleryTables) -> Select[Any]:
@@ -88,11 +88,10 @@ async def list_runways(
     officials = RUNWAY.officials.c
     query = _select_officials(RUNWAY)
     if brand:
-        found = await repository_vocabulary.find_brand(session, brand)
-        query = query.where(officials.brand_id == found.root_id if found else false())
+        query = query.where(officials.brand_id == text(statements_list.ROOTS["brand"]))
     if season:
-        code = await repository_vocabulary.find_season_code(session, season)
-        query = query.where(officials.season_code == code if code else false())
+        query = query.where(officials.season_code == text(statements_list.ROOTS["season"]))
+    query = query.params(_spelled(brand=brand, season=season))
     return await _page(session, RUNWAY, query, before_id=before_id, limit=limit)
 
 

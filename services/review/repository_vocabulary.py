@@ -44,7 +44,7 @@ async def resolve(session: AsyncSession, texts: Texts, *, create: bool) -> Place
 
 
 async def _resolve_runway(session: AsyncSession, texts: RunwayTexts, *, create: bool) -> RunwayPlace:
-    brand = await find_brand(session, texts.brand)
+    brand = await _find_brand(session, texts.brand)
     if brand is None and fold(texts.brand):
         raise UnknownBrand(
             f"no brand is known as {clean(texts.brand)!r}; create it, or add the spelling to a brand",
@@ -67,7 +67,7 @@ async def _resolve_runway(session: AsyncSession, texts: RunwayTexts, *, create: 
 
 
 async def _resolve_street(session: AsyncSession, texts: StreetTexts, *, create: bool) -> StreetPlace:
-    city = await find_city(session, texts.city)
+    city = await _find_city(session, texts.city)
     if city is None and create and fold_city(texts.city):
         city = await _add_city(session, texts.city)
     return StreetPlace(
@@ -78,12 +78,12 @@ async def _resolve_street(session: AsyncSession, texts: StreetTexts, *, create: 
     )
 
 
-async def find_brand(session: AsyncSession, text: str) -> Any:
+async def _find_brand(session: AsyncSession, text: str) -> Any:
     """Return (id, root_id, root_name) of the brand that a text names, or None."""
     return await _find_named(session, brands, brand_aliases, "brand_id", fold(text))
 
 
-async def find_city(session: AsyncSession, text: str) -> Any:
+async def _find_city(session: AsyncSession, text: str) -> Any:
     """Return (id, root_id, root_name) of the city that a text names, or None."""
     return await _find_named(session, cities, city_aliases, "city_id", fold_city(text))
 
@@ -112,7 +112,7 @@ async def _add_city(session: AsyncSession, text: str) -> Any:
     )
     if taken != city_id:  # another draft brought the same city a moment ago
         await session.execute(cities.delete().where(cities.c.id == city_id))
-    return await find_city(session, text)
+    return await _find_city(session, text)
 
 
 async def add_named(session: AsyncSession, table: Table, values: dict[str, object]) -> int:
@@ -163,9 +163,3 @@ async def _season_row(session: AsyncSession, code: str) -> Any:
         seasons.c.code == code
     )
     return (await session.execute(query)).one_or_none()
-
-
-async def find_season_code(session: AsyncSession, text: str) -> str | None:
-    """Return the canonical code of the season that a text names, or None; for filters."""
-    row, _ = await _season(session, text, create=False)
-    return row.root_code if row is not None else None

@@ -7,6 +7,8 @@ Newest first is `ORDER BY -id`: the primary key can't serve that order. Otherwis
 for evenly spread would walk it from the newest row down, and a filter whose rows are all old reads the table.
 """
 
+# ruff: noqa: S608 - the parts put together here are constants, every value is a parameter
+
 from __future__ import annotations
 
 from functools import cache
@@ -18,17 +20,21 @@ from services.review.statements_draft import select_drafts
 # A limit that isn't known when the plan is made is guessed at a tenth of the table: it stands in the text.
 LIMITS = (51, 201, 1001)
 
-# What a spelling names: the canonical name's own id or code, and those of all names that stand for it.
-_CALLED = {
-    "brand": """SELECT id FROM review.brands WHERE root_id = (
-        SELECT n.root_id FROM review.brand_aliases a JOIN review.brands n ON n.id = a.brand_id
+# The canonical id or code that a spelling stands for; for a season `season_code`, too, what it means if it
+# isn't in the table of spellings.
+ROOTS = {
+    "brand": """(SELECT n.root_id FROM review.brand_aliases a JOIN review.brands n ON n.id = a.brand_id
         WHERE a.folded = :brand)""",
-    "season": """SELECT code FROM review.seasons WHERE root_code = (
-        SELECT root_code FROM review.seasons WHERE code = coalesce(
-            (SELECT season_code FROM review.season_aliases WHERE folded = :season), :season_code))""",
-    "city": """SELECT id FROM review.cities WHERE root_id = (
-        SELECT n.root_id FROM review.city_aliases a JOIN review.cities n ON n.id = a.city_id
+    "season": """(SELECT root_code FROM review.seasons WHERE code = coalesce(
+        (SELECT season_code FROM review.season_aliases WHERE folded = :season), :season_code))""",
+    "city": """(SELECT n.root_id FROM review.city_aliases a JOIN review.cities n ON n.id = a.city_id
         WHERE a.folded = :city)""",
+}
+# Its own, and those of all names that stand for it.
+_CALLED = {
+    "brand": f"SELECT id FROM review.brands WHERE root_id = {ROOTS['brand']}",
+    "season": f"SELECT code FROM review.seasons WHERE root_code = {ROOTS['season']}",
+    "city": f"SELECT id FROM review.cities WHERE root_id = {ROOTS['city']}",
 }
 _CONDITIONS = {
     "brand": f"d.brand_id = ANY (ARRAY({_CALLED['brand']}))",
@@ -38,6 +44,7 @@ _CONDITIONS = {
     "month": "d.month = :month",
     "source": "d.source = :source",
 }
+FILTERS = tuple(_CONDITIONS)
 # filter that leads -> (where its values come from, the columns of its index that they are)
 _HEADS = {
     "brand": (_CALLED["brand"], ("brand_id",)),
@@ -73,10 +80,9 @@ _ROWS = "page CROSS JOIN LATERAL (SELECT * FROM {drafts} WHERE id = page.id OFFS
 def page(tables: GalleryTables, filters: frozenset[str], limit: int) -> Statement:
     """Return the query of a page of drafts, the newest first, with what `select_drafts` gives.
 
-    `filters` names the filters that are set, `limit` is one of `LIMITS`. Parameters: one for each filter (the
-    folded spelling of a name; for a season `season_code`, too, what it means if it isn't in the table of
-    spellings), `statuses`, `deleted` (which values), `after` (minus the id that the page continues below) and
-    `limit`.
+    `filters` names the filters that are set, `limit` is one of `LIMITS`. Parameters: one for each filter (for
+    a name what `ROOTS` asks for), `statuses`, `deleted` (which values), `after` (minus the id that the page
+    continues below) and `limit`.
     """
     lead, covered = _lead(tables, filters)
     heads, columns = _HEADS[lead]

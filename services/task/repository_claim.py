@@ -49,10 +49,10 @@ class Marks:
         """Return where the fresh rows begin, as far as is known here."""
         return self._marks.get(task_type, _BEGINNING)
 
-    def looked(self, task_type: str, mark: datetime, began: float) -> None:
-        """Note that a look from `mark`, begun at `began` on the monotonic clock, has ended."""
+    def looked(self, task_type: str, mark: datetime, seconds: float) -> None:
+        """Note how long a look from `mark` took, without what it waited for others."""
         if mark == _BEGINNING:
-            self._took[task_type] = time.monotonic() - began
+            self._took[task_type] = seconds
 
     def forget(self, types: Sequence[str]) -> None:
         """Make the next look at each of these types a full one: there is work, perhaps below its mark."""
@@ -125,8 +125,9 @@ async def _shares(
     while True:
         began = time.monotonic()
         rows = await connection.fetch(statements_claim.SHARES, list(types), count, list(starts.values()))
+        seconds = time.monotonic() - began
         for task_type, start in starts.items():
-            marks.looked(task_type, start, began)
+            marks.looked(task_type, start, seconds)
         if rows:
             return starts, [(str(row["type"]), int(row["share"])) for row in rows]
         for task_type in types:
@@ -173,19 +174,19 @@ async def _look(
     connection: Connection, task_type: str, slots: Sequence[str], marks: Marks, *, mark: datetime,
     everywhere: bool,
 ) -> Look:  # fmt: skip
-    began = time.monotonic()
     rows = await connection.fetch(
         statements_claim.CLAIM, task_type, len(slots), mark, list(slots), everywhere
     )
-    marks.looked(task_type, mark, began)
-    return looked(rows, mark)
+    return looked(rows, task_type, marks, mark=mark)
 
 
-def looked(rows: Sequence[asyncpg.Record], mark: datetime) -> Look:
+def looked(rows: Sequence[asyncpg.Record], task_type: str, marks: Marks, *, mark: datetime) -> Look:
     """Return what the rows of a claim's statement tell; those without a slot tell of no claim.
 
-    No row at all, after ends that ended nothing, says nothing of the edge: there may be more.
+    No row at all, after ends that ended nothing, says nothing of the look: there may be more.
     """
+    if rows:
+        marks.looked(task_type, mark, rows[0]["seconds"])
     claimed = [Claimed(row["slot"] - 1, row) for row in rows if row["slot"] is not None]
     claimed.sort(key=lambda item: item.slot)
     return Look(claimed, mark, not rows or bool(rows[0]["edged"]))

@@ -74,6 +74,11 @@ async def open_policy(session: AsyncSession, task_type: str) -> bool:
     return bool((await session.execute(query)).scalar_one())
 
 
+async def drop_uncounted(session: AsyncSession) -> None:
+    """Forget the first policies that were opened minutes ago and never set: nothing of them holds."""
+    await session.execute(text(statements_queue.DROP_UNCOUNTED))
+
+
 async def writers(session: AsyncSession) -> set[str]:
     """Return the transactions that write tasks just now: each took its snapshot after the lock seen here."""
     return set((await session.execute(text(statements_queue.WRITERS))).scalars())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from libs.common.lane import Connection
@@ -31,11 +30,10 @@ async def end_and_claim(
     """
     task_type, workers = wanted
     order = arrange(endings)
-    mark, began = marks.begin(task_type), time.monotonic()
+    mark = marks.begin(task_type)
     rows = await connection.fetch(
         statements_work.END_AND_CLAIM, *columns(endings, order), *backoff,
         task_type, len(workers), mark, list(workers), False,
     )  # fmt: skip
-    marks.looked(task_type, mark, began)
-    told = [tuple(row)[1:6] for row in rows if row["slot"] is None]
-    return [EndedRow(order[n - 1], *rest) for n, *rest in told], looked(rows, mark)
+    told = [tuple(row)[2:7] for row in rows if row["slot"] is None]
+    return [EndedRow(order[n - 1], *rest) for n, *rest in told], looked(rows, task_type, marks, mark=mark)

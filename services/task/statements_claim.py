@@ -20,14 +20,15 @@ CLAIMED = ", ".join(
 # `room` is what pause and limit leave; the lock on the policy makes claims of a limited type take turns over
 # all servers. `edge` is the order of the last row wanted of both kinds together, fresh and returned: what
 # lies behind it must wait, so that the oldest are taken and no more rows are locked than taken (a locked row
-# looks like none to others).
+# looks like none to others). `walk` is how long the rows were looked for, without the wait for the policy.
 _CLAIMING = f"""
 policy AS MATERIALIZED (
     SELECT paused, concurrency_limit, running FROM task.queue_policies WHERE type = {{kind}} FOR UPDATE
 ), room AS MATERIALIZED (
-    SELECT coalesce((SELECT CASE WHEN paused THEN 0
-        WHEN concurrency_limit > 0 THEN least({{count}}::int8, greatest(0, concurrency_limit - running))
-        ELSE {{count}}::int8 END FROM policy), {{count}}::int8) AS n
+    SELECT n, clock_timestamp() AS since FROM (
+        SELECT coalesce((SELECT CASE WHEN paused THEN 0
+            WHEN concurrency_limit > 0 THEN least({{count}}::int8, greatest(0, concurrency_limit - running))
+            ELSE {{count}}::int8 END FROM policy), {{count}}::int8) AS n OFFSET 0) locked
 ), edge AS MATERIALIZED (
     SELECT CASE WHEN NOT {{everywhere}}::bool
         AND EXISTS (SELECT FROM task.tasks WHERE type = {{kind}} AND {RETURNED}) THEN (
@@ -55,6 +56,9 @@ policy AS MATERIALIZED (
 ), picked AS MATERIALIZED (
     SELECT id, row_number() OVER (ORDER BY claim_order, id) AS slot
     FROM (SELECT id, claim_order FROM returned UNION ALL SELECT id, claim_order FROM fresh) u
+), walk AS MATERIALIZED (
+    SELECT extract(epoch FROM clock_timestamp() - (SELECT since FROM room))::float8 AS seconds
+    FROM (SELECT count(*) FROM picked) done
 ), claimed AS (
     UPDATE task.tasks t SET
         status = 'processing', version = t.version + 1, attempts = t.attempts + 1,
@@ -78,9 +82,9 @@ def claiming(*, kind: str, count: str, mark: str, workers: str, everywhere: str)
     return _CLAIMING.format(kind=kind, count=count, mark=mark, workers=workers, everywhere=everywhere)
 
 
-# Whether there may be more behind the edge. Told in every answer, also when nothing was claimed: a row whose
-# `slot` is NULL.
-EDGED = "(SELECT at FROM edge) IS NOT NULL AS edged"
+# Whether there may be more behind the edge, and how long the look took. Told in every answer, also when
+# nothing was claimed: a row whose `slot` is NULL.
+LOOK = "(SELECT at FROM edge) IS NOT NULL AS edged, (SELECT seconds FROM walk) AS seconds"
 
 _TAKEN = """
 taken AS (
@@ -92,7 +96,7 @@ taken AS (
 # $1 type, $2 how many, $3 mark, $4 workers, $5 everywhere: see `claiming`.
 CLAIM = f"""
 WITH {claiming(kind="$1", count="$2", mark="$3", workers="$4", everywhere="$5")}, {_TAKEN}
-SELECT {EDGED}, c.* FROM (VALUES (1)) AS always(one) LEFT JOIN claimed c ON true
+SELECT {LOOK}, c.* FROM (VALUES (1)) AS always(one) LEFT JOIN claimed c ON true
 """
 
 # $1 types, $2 how many, $3 of each type the mark below which no fresh row is looked for: how many of each are

@@ -86,9 +86,18 @@ LEFT JOIN task.queue_policies p ON p.type = n.type
 ) q ORDER BY q.type
 """
 
-# The row of a type's first policy, which limits nothing until its runs are counted.
+# The row of a type's first policy, which limits nothing until its runs are counted. Opened anew by each call
+# that finds it uncounted.
 OPEN_POLICY = """
-INSERT INTO task.queue_policies (type, counted) VALUES (:type, false) ON CONFLICT (type) DO NOTHING
+INSERT INTO task.queue_policies AS p (type, counted) VALUES (:type, false)
+ON CONFLICT (type) DO UPDATE SET updated_at = now() WHERE NOT p.counted
+"""
+
+# Rows opened by calls that were refused or died before they could count: no call lasts for minutes.
+DROP_UNCOUNTED = """
+DELETE FROM task.queue_policies WHERE type IN (
+    SELECT type FROM task.queue_policies WHERE NOT counted AND updated_at < now() - interval '3 minutes'
+    ORDER BY type FOR UPDATE SKIP LOCKED)
 """
 
 # Who writes tasks: a statement takes this lock before its snapshot, so who isn't here sees what is committed.

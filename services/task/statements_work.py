@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from services.task.statements_claim import EDGED, claiming
+from services.task.statements_claim import LOOK, claiming
 from services.task.statements_end import GIVEN, ending
 
 # $1..$11 as END_GIVEN, $12..$16 as CLAIM's $1..$5. Both parts see the tasks as they were before: not for
@@ -21,7 +21,7 @@ settled AS (
 ), told AS MATERIALIZED (
     SELECT n, id AS ended_id, type AS ended_type, status AS ended_status, due_at AS ended_due FROM ended
 )
-SELECT {EDGED}, e.*, c.* FROM told e LEFT JOIN claimed c ON false
+SELECT {LOOK}, e.*, c.* FROM told e LEFT JOIN claimed c ON false
 UNION ALL
-SELECT {EDGED}, e.*, c.* FROM claimed c LEFT JOIN told e ON false
+SELECT {LOOK}, e.*, c.* FROM claimed c LEFT JOIN told e ON false
 """

@@ -1,4 +1,4 @@
-"""Keep this server's copy of the queue policies fresh."""
+"""Keep this server's copy of the queue policies fresh, and forget those that were never set."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class PolicyWatch:
         """Read once."""
         told, self._told = self._told, False
         async with self._database.begin() as session:
+            await repository_queue.drop_uncounted(session)
             changed = self._limits.set_policies(await repository_queue.policies(session))
         # Told: a pause that has come and gone since the last read shows no change.
         if changed or told:

@@ -11,6 +11,7 @@ from libs.common.db import is_transient
 from libs.common.lane import Lane
 from libs.common.lanes import Lanes
 from libs.common.settings import DatabaseSettings
+from libs.common.testing import eventually
 
 
 async def test_a_statement_beyond_the_time_limit_is_transient_and_costs_the_connection_alone(
@@ -66,4 +67,33 @@ async def test_who_finds_all_lanes_taken_waits_so_long_and_is_told_to_come_again
     assert is_transient(caught.value)
     async with lanes.statements() as connection:
         assert await connection.fetchval("SELECT 1") == 1
+    await lanes.close()
+
+
+async def test_connections_that_only_a_burst_needed_are_closed_and_opened_again(database_url: str) -> None:
+    lanes = Lanes(DatabaseSettings(url=database_url), "burst", count=3)
+    together = asyncio.Barrier(3)
+
+    async def one_of_many() -> None:
+        async with lanes.statements():
+            await together.wait()
+
+    async def one() -> int:
+        async with lanes.statements() as connection:
+            opened = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'burst'"
+            return int(await connection.fetchval(opened))
+
+    async def only_one() -> bool:
+        return await one() == 1
+
+    async def burst() -> None:
+        await asyncio.gather(*(one_of_many() for _ in range(3)))
+
+    await burst()
+    await lanes.close_unused()
+    assert await one() == 3
+    await lanes.close_unused()
+    await eventually(only_one)
+    await burst()
+    assert await one() == 3
     await lanes.close()

@@ -11,8 +11,12 @@ import grpc.aio
 import pytest
 
 from libs.common.client import error_info
+from libs.common.db import Database
 from libs.common.lane import Connection
 from services.task import policies
+from services.task.limits import TypeLimits
+from services.task.loops.policies import PolicyWatch
+from services.task.settings import TaskSettings
 from tests.integration.task.service import Tasks, completed, lease_name, new_type
 from tests.integration.task.test_queues import set_policy
 
@@ -88,3 +92,38 @@ async def test_a_writer_that_never_ends_is_told_of_and_the_next_try_counts(
     await set_policy(tasks, kind, concurrency_limit=1)
     assert await _running(connection, kind) == 2
     assert (await tasks.claim(kind)).tasks == []
+
+
+async def test_one_that_was_refused_and_never_repeated_leaves_no_row(
+    tasks: Tasks,
+    connection: Connection,
+    database: Database,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(policies, "LONGEST_WAIT_SECONDS", 0.0)
+    watch = PolicyWatch(database, TypeLimits(TaskSettings()), lambda: None)
+    kind = new_type()
+    made = await tasks.create(kind)
+
+    async def refused() -> None:
+        with pytest.raises(grpc.aio.AioRpcError):
+            await set_policy(tasks, kind, concurrency_limit=1)
+
+    async def is_left_after(minutes: int) -> bool:
+        earlier = "UPDATE task.queue_policies SET updated_at = updated_at - make_interval(mins => $2)"
+        await connection.execute(f"{earlier} WHERE type = $1", kind, minutes)
+        await watch.step()
+        return bool(await connection.fetchval("SELECT true FROM task.queue_policies WHERE type = $1", kind))
+
+    writer = await asyncpg.connect(database_url)
+    async with writer.transaction():
+        await writer.execute(_CLAIM_UNSEEN, made.id)
+        await refused()
+        assert await is_left_after(2)
+        await refused()
+        assert await is_left_after(2)
+        assert not await is_left_after(2)
+    await writer.close()
+    await set_policy(tasks, kind, concurrency_limit=1)
+    assert await is_left_after(60)

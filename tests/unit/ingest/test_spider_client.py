@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import re
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -181,3 +182,32 @@ def test_fields_at_fault_are_told_one_by_one(server: Server) -> None:
     with pytest.raises(Refused) as refused:
         submitted.result()
     assert refused.value.violations == (("gallery.images[3].url", "must name a host"),)
+
+
+def test_a_channel_that_the_program_closed_ends_the_submission() -> None:
+    called, release = threading.Event(), threading.Event()
+    calls = []
+
+    def submit(request: bytes, context: grpc.ServicerContext) -> bytes:
+        calls.append(request)
+        called.set()
+        release.wait()
+        return b""
+
+    service, method = METHOD.strip("/").split("/")
+    handler = grpc.unary_unary_rpc_method_handler(submit)
+    running = grpc.server(ThreadPoolExecutor(2))
+    running.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handler}),))
+    port = running.add_insecure_port("127.0.0.1:0")
+    running.start()
+    client = SpiderClient(f"127.0.0.1:{port}", key_id="fk_1", secret="s")
+    with ThreadPoolExecutor(1) as pool:
+        submitted = pool.submit(client.submit, GALLERY)
+        called.wait()
+        client.close()
+        with pytest.raises(Refused) as refused:
+            submitted.result()
+    assert refused.value.code is grpc.StatusCode.CANCELLED
+    assert len(calls) == 1
+    release.set()
+    running.stop(None).wait()

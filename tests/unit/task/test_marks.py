@@ -22,11 +22,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def _full_look(marks: Marks, clock: SimpleNamespace, *, seconds: float) -> None:
-    began = clock.now
     mark = marks.begin("t")
     assert mark.year == 1
     clock.now += seconds
-    marks.looked("t", mark, began)
+    marks.looked("t", mark, seconds)
     marks.claimed("t", [TOP], TOP + timedelta(hours=1))
 
 
@@ -51,9 +50,7 @@ def test_full_looks_take_a_fiftieth_of_the_time_and_come_within_half_a_minute(
 def test_a_look_from_the_mark_says_nothing_of_what_a_full_one_costs(clock: SimpleNamespace) -> None:
     marks = Marks()
     _full_look(marks, clock, seconds=0.4)
-    mark, began = marks.begin("t"), clock.now
-    clock.now += 0.001
-    marks.looked("t", mark, began)
+    marks.looked("t", marks.begin("t"), 0.001)
     assert _seconds_to_the_next(marks, clock) == 20
 
 
