@@ -1,9 +1,8 @@
-"""What a watch looks at: unfinished tasks, and what has finished lately, by the indices of these alone."""
+"""What a watch looks at: every unfinished task, by the indices of unfinished ones alone."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,8 +10,6 @@ from sqlalchemy import (
     Boolean,
     CompoundSelect,
     RowMapping,
-    Select,
-    func,
     literal_column,
     select,
     text,
@@ -26,9 +23,6 @@ from services.task.states import Status
 
 SIGNATURE = ("version", "progress", "cancel_requested_at", "draft_url", "video_url", "clips_url")
 """What a watcher is told of; a task whose signature is the same is no news."""
-
-_LATE = timedelta(seconds=30)
-"""How long an end may take from its time, the beginning of its transaction, until it is seen."""
 
 # Together all unfinished tasks, each once, and each part the predicate of an index.
 _PARTS = (
@@ -63,29 +57,11 @@ async def unfinished(
         yield row[0], tuple(row[1:])
 
 
-def ends(wanted: TaskFilter, since: datetime) -> Select[Any]:
-    """Return the query for ids and signatures of the matching tasks that finished after `since`."""
+async def standing(session: AsyncSession, task_ids: Sequence[UUID]) -> dict[UUID, tuple[Any, ...]]:
+    """Return the signatures of those of the tasks that exist."""
     columns = [tasks.c.id, *(tasks.c[name] for name in SIGNATURE)]
-    return select(*columns).where(tasks.c.completed_at > since, wanted.condition())
-
-
-async def moment(session: AsyncSession) -> datetime:
-    """Return the database's time."""
-    return (await session.execute(select(func.now()))).scalar_one()
-
-
-async def ended(
-    session: AsyncSession, wanted: TaskFilter, since: datetime
-) -> tuple[dict[UUID, tuple[Any, ...]], datetime]:
-    """Return how the tasks stand that finished after `since`, and since when to look the next time.
-
-    Ends that were on their way when somebody looked are found by the next look.
-    """
-    now = await moment(session)
-    await session.execute(text("SET LOCAL enable_seqscan = off"))
-    rows = await session.stream(ends(wanted, since))
-    found = {row[0]: tuple(row[1:]) async for row in rows}
-    return found, max(since, now - _LATE)
+    rows = await session.execute(select(*columns).where(tasks.c.id.in_(task_ids)))
+    return {row[0]: tuple(row[1:]) for row in rows}
 
 
 async def look(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,18 +16,19 @@ from services.task import repository_watch
 from services.task.errors import ServerStopping
 from services.task.repository import TaskFilter
 from services.task.repository_watch import SIGNATURE
-from services.task.states import FINAL
+from services.task.states import FINAL, Status
 
 GAP_SECONDS = 0.1
 PAGE = 500
 LOOK_SECONDS = 15.0
+MOST_ENDS = 10_000
 
 
 class _Watcher:
     """What one stream has to look at, some ids or everything, and what it was told.
 
-    `seen` is how the tasks stand that it knows, finished ones only where it named them; `ended` is how those
-    stand that finished since `ends_since`, as they were sent; None before the first look.
+    `seen` is how the tasks stand that it knows, finished ones only where it named them. `ended` is how the
+    last ones that failed or were cancelled were sent: a person may retry them.
     """
 
     def __init__(self, wanted: TaskFilter) -> None:
@@ -40,8 +39,21 @@ class _Watcher:
         self.wanted = asyncio.Event()
         self.seen: dict[UUID, tuple[Any, ...]] = {}
         self.ended: dict[UUID, tuple[Any, ...]] = {}
-        self.ends_since: datetime | None = None
-        self.ends_looked_for = -math.inf
+        self.ends_looked_at = time.monotonic()
+
+    def forget(self, task_id: UUID) -> tuple[Any, ...] | None:
+        """Return how the task was last sent, None when it isn't known; nothing is known of it then."""
+        ended = self.ended.pop(task_id, None)
+        return self.seen.pop(task_id, ended)
+
+    def remember(self, task_id: UUID, status: str, signature: tuple[Any, ...]) -> None:
+        """Keep in mind how the task stands, as long as it may change; a completed one doesn't."""
+        if self.named or status not in FINAL:
+            self.seen[task_id] = signature
+        elif status != Status.COMPLETED:
+            self.ended[task_id] = signature
+            if len(self.ended) > MOST_ENDS:
+                del self.ended[next(iter(self.ended))]
 
     def note(self, task_ids: Sequence[UUID] | None) -> None:
         if task_ids is None or len(self.changed) + len(task_ids) > 10_000:
@@ -112,7 +124,7 @@ class WatchHub:
 
     async def _look(self, watcher: _Watcher) -> AsyncIterator[RowMapping]:
         changed, everything = watcher.take()
-        ends_are_due = time.monotonic() - watcher.ends_looked_for >= self._longest_pause_seconds()
+        ends_are_due = time.monotonic() - watcher.ends_looked_at >= self._longest_pause_seconds()
         if everything or ends_are_due:
             changed = list(watcher.named) or await self._different(watcher, with_ends=ends_are_due)
         elif watcher.named:
@@ -127,51 +139,35 @@ class WatchHub:
     async def _different(self, watcher: _Watcher, *, with_ends: bool) -> list[UUID]:
         """Return the tasks that aren't as they were last sent: new, changed, or no longer among them.
 
-        `with_ends`: also those that have finished since that was last looked for. What a person retries may
-        have finished again before anybody looked, and then nothing else tells of it.
+        `with_ends`: also those that were sent as failed or cancelled. What a person retries may have finished
+        again before anybody looked, and then nothing else tells of it.
         """
         different: list[UUID] = []
         gone = set(watcher.seen)
         async with self._database.begin() as session:
             if with_ends:
-                different += await self._new_ends(session, watcher)
+                different += await self._ended_anew(session, watcher)
             async for task_id, signature in repository_watch.unfinished(session, watcher.filter):
                 gone.discard(task_id)
                 if watcher.seen.get(task_id) != signature:
                     different.append(task_id)
         return list(dict.fromkeys([*different, *gone]))
 
-    async def _new_ends(self, session: AsyncSession, watcher: _Watcher) -> list[UUID]:
-        began = time.monotonic()
-        if watcher.ends_since is None:
-            watcher.ends_since = await repository_watch.moment(session)
-            watcher.ends_looked_for = began
-            return []
-        ends, watcher.ends_since = await repository_watch.ended(session, watcher.filter, watcher.ends_since)
-        new = [task_id for task_id, signature in ends.items() if watcher.ended.get(task_id) != signature]
-        watcher.ended = {task_id: told for task_id, told in watcher.ended.items() if task_id in ends}
-        watcher.ends_looked_for = began
-        return new
+    async def _ended_anew(self, session: AsyncSession, watcher: _Watcher) -> list[UUID]:
+        watcher.ends_looked_at = time.monotonic()
+        now = await repository_watch.standing(session, list(watcher.ended))
+        for task_id in watcher.ended.keys() - now.keys():
+            del watcher.ended[task_id]  # too old to be kept
+        return [task_id for task_id, told in watcher.ended.items() if now[task_id] != told]
 
 
 def _news(row: RowMapping, watcher: _Watcher, *, matches: bool) -> bool:
     """Tell whether the watcher must be sent this row, and remember it.
 
-    A task that no longer matches, or never did, is of interest only if the watcher knows it. Finished tasks
-    stay known only when they are named by id: they stay in what such a watch looks at.
+    A task that no longer matches is sent a last time; one that never did is of no interest.
     """
-    task_id = row["id"]
-    before = watcher.seen.get(task_id)
-    if before is None and not matches:
-        return False
+    before = watcher.forget(row["id"])
     now = tuple(row[name] for name in SIGNATURE)
-    if now in {before, watcher.ended.get(task_id)}:
-        return False
-    watcher.seen[task_id] = now
-    finished = row["status"] in FINAL and not watcher.named
-    if finished:
-        watcher.ended[task_id] = now
-    if finished or not matches:
-        # Sent a last time. A later retry is news again, since it matches then.
-        del watcher.seen[task_id]
-    return True
+    if matches:
+        watcher.remember(row["id"], row["status"], now)
+    return matches if before is None else before != now

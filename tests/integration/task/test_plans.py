@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -65,15 +64,6 @@ async def test_a_watch_looks_at_unfinished_tasks_alone(session: AsyncSession, wa
     scans = _scans(await _plan(session, repository_watch.present(wanted)))
     assert {scan["Index Name"] for scan in scans if "Index Name" in scan} <= _OPEN
     assert _read(scans) <= 2 * count
-
-
-async def test_a_watch_finds_what_finished_lately_without_what_finished_before(session: AsyncSession) -> None:
-    await session.execute(text("UPDATE task.tasks SET completed_at = completed_at - interval '1 day'"))
-    await session.execute(text("SET LOCAL enable_seqscan = off"))
-    an_hour_ago = datetime.now(UTC) - timedelta(hours=1)
-    scans = _scans(await _plan(session, repository_watch.ends(TaskFilter(), an_hour_ago)))
-    assert [scan["Index Name"] for scan in scans if "Index Name" in scan] == ["ix_tasks_completed"]
-    assert _read(scans) == 0
 
 
 async def test_a_watch_of_what_is_never_unfinished_asks_nothing() -> None:

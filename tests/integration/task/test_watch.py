@@ -192,17 +192,33 @@ async def test_what_finished_anew_between_two_looks_is_shown(tasks: Tasks, deaf:
         await _sees(lambda: (made.id, again.version, "cancelled") in told)
 
 
-async def test_what_began_and_finished_between_two_looks_is_shown_once(tasks: Tasks, deaf: WatchHub) -> None:
+async def test_what_was_retried_and_completed_between_two_looks_is_shown_once(
+    tasks: Tasks, deaf: WatchHub
+) -> None:
     kind = new_type()
-    before = await tasks.create(kind)
-    await tasks.cancel(before.id)
-    async with _reading(deaf, TaskFilter(types=[kind])) as told:
-        first = await tasks.create(kind)
-        await _sees(lambda: bool(told))
-        made = await tasks.create(kind)
-        ended = await tasks.cancel(made.id)
-        await _sees(lambda: (made.id, ended.version, "cancelled") in told)
-        last = await tasks.create(kind)
-        await _sees(lambda: (last.id, 0, "pending") in told)
+    made = await tasks.create(kind)
+    failed = TaskFilter(types=[kind], statuses=["pending", "failed", "cancelled"])
+    async with _reading(deaf, TaskFilter(types=[kind])) as told, _reading(deaf, failed) as told_of_failed:
+        await _sees(lambda: len(told) == len(told_of_failed) == 1)
+        await tasks.cancel(made.id)
+        await _sees(lambda: len(told) == len(told_of_failed) == 2)
+        await tasks.retry(made.id)
+        await tasks.finish(completed(await tasks.claim_one(kind)))
+        await _sees(lambda: told[-1][2] == told_of_failed[-1][2] == "completed")
         await asyncio.sleep(1.0)  # two looks and more
-        assert [task_id for task_id, _, _ in told] == [first.id, made.id, last.id]
+        assert len(told) <= 5
+        assert [status for _, _, status in told].count("completed") == 1
+        assert [status for _, _, status in told_of_failed].count("completed") == 1
+
+
+async def test_what_has_finished_is_not_told_again(tasks: Tasks, deaf: WatchHub) -> None:
+    kind = new_type()
+    first, second = await tasks.create(kind), await tasks.create(kind)
+    async with _reading(deaf, TaskFilter(types=[kind])) as told:
+        await _sees(lambda: len(told) == 2)
+        await tasks.cancel(first.id)
+        await _sees(lambda: (first.id, 1, "cancelled") in told)
+        await asyncio.sleep(1.0)  # two looks and more
+        await tasks.cancel(second.id)
+        await _sees(lambda: (second.id, 1, "cancelled") in told)
+        assert len(told) == 4
