@@ -92,9 +92,11 @@ class Sweep:
         own = [
             (task_type, lease, _ripe(limits.stall_seconds(task_type), patience_seconds))
             for task_type in named
-            if (lease := limits.lease_seconds(task_type)) <= patience_seconds
+            if (lease := limits.lost_after_seconds(task_type)) <= patience_seconds
         ]
-        unripe = [task_type for task_type in named if limits.lease_seconds(task_type) > patience_seconds]
+        unripe = [
+            task_type for task_type in named if limits.lost_after_seconds(task_type) > patience_seconds
+        ]
         default = None
         if limits.default_lease_seconds <= patience_seconds:
             stall = _ripe(limits.default_stall_seconds, patience_seconds)
