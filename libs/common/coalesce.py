@@ -26,9 +26,9 @@ BROKEN = "a flush ended without an answer"
 
 
 def spoilt_by_an_item(error: BaseException) -> bool:
-    """Tell whether a shared statement failed for what one item brought along, or by a deadlock."""
+    """Tell whether a shared statement failed for one item: what it brought along, or a lock it waited for."""
     code = sqlstate(error) or ""
-    return is_bad_data(error) or code.startswith("23") or code == "40P01"
+    return is_bad_data(error) or code.startswith("23") or code in {"40P01", "55P03"}
 
 
 def interrupted(error: asyncio.CancelledError) -> Exception:

@@ -11,7 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
-from libs.common.lane import Connection
+from libs.common.lane import Connection, session_settings
 from libs.common.settings import DatabaseSettings
 
 # Classes and codes of SQLSTATE after which the same call may succeed: connection (08), rolled back by
@@ -45,12 +45,7 @@ def make_engine(settings: DatabaseSettings, application_name: str) -> AsyncEngin
         "async_creator_fn": _connect,
         "timeout": settings.pool_timeout_seconds,
         "command_timeout": settings.command_timeout_seconds,
-        "server_settings": {
-            "application_name": application_name[:63],
-            "statement_timeout": str(settings.statement_timeout_ms),
-            "idle_in_transaction_session_timeout": str(settings.idle_in_transaction_timeout_ms),
-            "timezone": "UTC",
-        },
+        "server_settings": session_settings(settings, application_name),
     }
     connect_args["statement_cache_size"] = settings.statement_cache_size
     connect_args["prepared_statement_cache_size"] = settings.statement_cache_size

@@ -34,6 +34,21 @@ def driver_url(url: str) -> str:
     return url.replace("postgresql+asyncpg://", "postgresql://", 1)
 
 
+def session_settings(settings: DatabaseSettings, name: str) -> dict[str, str]:
+    """Return what holds in every session called `name`, whatever database and role have for a default.
+
+    READ COMMITTED is what every lock here counts on: what is read after a wait is what the last holder left
+    (domain.md 4.4).
+    """
+    return {
+        "application_name": name[:63],
+        "statement_timeout": str(settings.statement_timeout_ms),
+        "idle_in_transaction_session_timeout": str(settings.idle_in_transaction_timeout_ms),
+        "timezone": "UTC",
+        "default_transaction_isolation": "read committed",
+    }
+
+
 async def connect(settings: DatabaseSettings, name: str, **server_settings: str) -> Connection:
     """Open one connection outside any pool. Raises ClientCannotConnectError when nobody listens there."""
     try:
@@ -42,13 +57,7 @@ async def connect(settings: DatabaseSettings, name: str, **server_settings: str)
             timeout=settings.pool_timeout_seconds,
             command_timeout=settings.command_timeout_seconds,
             statement_cache_size=settings.statement_cache_size,
-            server_settings={
-                "application_name": name,
-                "statement_timeout": str(settings.statement_timeout_ms),
-                "idle_in_transaction_session_timeout": str(settings.idle_in_transaction_timeout_ms),
-                "timezone": "UTC",
-                **server_settings,
-            },
+            server_settings=session_settings(settings, name) | server_settings,
         )
     except OSError as error:
         raise asyncpg.exceptions.ClientCannotConnectError(

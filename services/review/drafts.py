@@ -122,11 +122,11 @@ def locks_of(places: Sequence[Place]) -> Locks:
 
 
 def revision_of(etag: str, draft: Draft) -> int | None:
-    """Return the revision that an etag of this draft stands for, None when it isn't one of this draft."""
+    """Return the revision that an etag of this draft stands for, None when the draft never had it."""
     head, _, digits = etag.rpartition("-")
     if head != f"{draft.kind[0]}{draft.id}" or not digits.isascii() or not digits.isdigit():
         return None
-    return int(digits)
+    return revision if (revision := int(digits)) <= draft.revision else None
 
 
 def require(draft: Draft, action: Action) -> None:

@@ -122,22 +122,16 @@ def _refuse(pointers: Pointers, source: Pointer, target: Pointer) -> None:
 
 
 async def _report(session: AsyncSession, pointers: Pointers, plan: _Plan) -> Report:
-    hidden = 0
-    for key, count in plan.losing.items():
-        hidden += await _only_these(session, pointers, key, count)
+    everybody = await repository_merge.subtree(session, pointers, plan.source.root)
+    shown = await repository_merge.shown_keys(session, pointers, everybody)
+    # a key that has no shown drafts but those that leave it
+    hidden = sum(shown.get(key) == count for key, count in plan.losing.items())
     return Report(
         draft_count=await repository_merge.count_drafts(session, pointers, plan.members),
         shown_draft_count=sum(plan.losing.values()),
         hidden_official_count=hidden,
         gaining_official_count=len(plan.gaining),
     )
-
-
-async def _only_these(session: AsyncSession, pointers: Pointers, key: PromotionKey, count: int) -> bool:
-    """Tell whether a key has no shown drafts but those that leave it."""
-    root: Identity = getattr(key, pointers.key_field)
-    everybody = await repository_merge.subtree(session, pointers, root)
-    return (await repository_merge.shown_keys(session, pointers, everybody)).get(key, 0) == count
 
 
 async def _move(session: AsyncSession, pointers: Pointers, plan: _Plan, actor: str) -> Report:

@@ -12,21 +12,25 @@ from functools import cache
 from libs.common.named import Statement
 from services.review.models import RUNWAY, GalleryTables
 
-# The names of a key stand for those merged into them. Arrays and no joins: whatever the statistics say, the
-# siblings are looked up in their index.
+# The names of a key stand for those merged into them. OFFSET 0 keeps the look-up of each name's drafts one of
+# its own, at one point of the siblings' index, whatever the statistics say and also when there are none.
+_NAMED = {
+    "runway": """(SELECT id FROM review.brands WHERE root_id = :brand_id) brand
+    CROSS JOIN (SELECT code FROM review.seasons WHERE root_code = :season_code) season""",
+    "street_snap": "(SELECT id FROM review.cities WHERE root_id = :city_id) city",
+}
 _HAS_KEY = {
-    "runway": """d.brand_id = ANY (ARRAY(SELECT id FROM review.brands WHERE root_id = :brand_id))
-        AND d.season_code = ANY (ARRAY(SELECT code FROM review.seasons WHERE root_code = :season_code))
-        AND d.collection_key = :collection_key""",
-    "street_snap": """d.city_id = ANY (ARRAY(SELECT id FROM review.cities WHERE root_id = :city_id))
-        AND d.year = :year AND d.month = :month""",
+    "runway": "brand_id = brand.id AND season_code = season.code AND collection_key = :collection_key",
+    "street_snap": "city_id = city.id AND year = :year AND month = :month",
 }
 
 _RECOMPUTE = """
 WITH siblings AS MATERIALIZED (
-    SELECT d.id, d.title, d.cover_media_id, {collection_of_draft} AS collection
-    FROM {drafts} d
-    WHERE d.status = 'approved' AND NOT d.is_deleted AND {has_key}
+    SELECT d.id, d.title, d.cover_media_id, d.collection
+    FROM {named} CROSS JOIN LATERAL (
+        SELECT id, title, cover_media_id, {collection_of_draft} AS collection FROM {drafts}
+        WHERE status = 'approved' AND NOT is_deleted AND {has_key} OFFSET 0
+    ) d
 ), firsts AS (
     SELECT DISTINCT ON (i.media_id) i.media_id, i.caption, i.draft_id, i.position
     FROM siblings s CROSS JOIN LATERAL (
@@ -106,11 +110,12 @@ def recompute(tables: GalleryTables) -> Statement:
             draft_images=tables.draft_images,
             officials=tables.officials,
             official_images=tables.official_images,
+            named=_NAMED[tables.kind],
             has_key=_HAS_KEY[tables.kind],
             is_key=" AND ".join(f"o.{name} = :{name}" for name in key),
             key_columns=", ".join(key),
             key_values=", ".join(f":{name}" for name in key),
-            collection_of_draft="d.collection_name" if runway else "''",
+            collection_of_draft="collection_name" if runway else "''",
             and_collection=", collection" if runway else "",
             and_collection_of_facts=", f.collection" if runway else "",
             set_collection=", collection = coalesce(f.collection, o.collection)" if runway else "",

@@ -11,7 +11,7 @@ from asyncpg.pgproto.pgproto import UUID
 from frontrow.task.v1 import task_pb2, task_service_pb2, work_pb2
 from google.protobuf import duration_pb2, struct_pb2, timestamp_pb2
 
-from libs.common.errors import FieldViolation, InvalidArgument
+from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
 from libs.common.tracing import present_trace
 from services.task.limits import TypeLimits
@@ -20,8 +20,18 @@ from services.task.repository_end import Answer, Ending
 from services.task.states import ERROR_CHARACTERS, End
 
 STRUCT_BYTES = 16 * 1024
+STRUCT_LEVELS = 30
+"""How deep lists and objects may stand in one another.
+
+Protobuf reads a hundred messages in one another, three a level, and an answer holds a payload deeper than its
+creation did: at that bound no worker could read its claim, nor what else was claimed with it.
+"""
+# The tags of a list and of an object inside a Struct: with fewer of these bytes it can't be deeper.
+_LIST, _OBJECT = b"\x32", b"\x2a"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST = datetime.min.replace(tzinfo=UTC) + _MICROSECOND
+_LAST = datetime.max.replace(tzinfo=UTC) - _MICROSECOND
 
 STATUSES = {
     "pending": task_pb2.TASK_STATUS_PENDING,
@@ -74,9 +84,13 @@ def duration(length_seconds: float) -> duration_pb2.Duration:
 
 
 def moment(timestamp: timestamp_pb2.Timestamp, field: str) -> datetime:
-    """Return a time of the wire. Raises InvalidArgument naming `field` outside of years 1 to 9999."""
+    """Return a time of the wire. Raises InvalidArgument naming `field` outside of years 1 to 9999.
+
+    The very first and the very last of them are moved by a microsecond: the driver takes those for infinity,
+    which can't be read back or reckoned with.
+    """
     try:
-        return timestamp.ToDatetime(tzinfo=UTC)
+        return min(max(timestamp.ToDatetime(tzinfo=UTC), _FIRST), _LAST)
     except (ValueError, OverflowError) as error:
         raise InvalidArgument.of_field(field, "must lie within the years 1 to 9999") from error
 
@@ -236,9 +250,33 @@ def finish_result(item: work_pb2.FinishItem, answer: Answer) -> work_pb2.FinishR
 
 
 def struct_bytes(struct: struct_pb2.Struct, field: str) -> bytes:
-    """Return a Struct's bytes as they are stored. Raises InvalidArgument when they are more than 16 KiB."""
+    """Return a Struct's bytes as they are stored, without fields that a Struct doesn't have.
+
+    Raises:
+        InvalidArgument: they are more than 16 KiB, or lists and objects are nested more than 30 deep.
+    """
+    struct.DiscardUnknownFields()
     data = struct.SerializeToString(deterministic=True)
     if len(data) > STRUCT_BYTES:
-        text = f"is {len(data)} bytes serialised; at most {STRUCT_BYTES} are kept, put the rest elsewhere"
-        raise InvalidArgument(f"{field}: {text}", violations=[FieldViolation(field, text)])
+        raise InvalidArgument.of_field(
+            field, f"is {len(data)} bytes serialised; at most {STRUCT_BYTES} are kept, put the rest elsewhere"
+        )
+    if data.count(_LIST) + data.count(_OBJECT) > STRUCT_LEVELS and _levels(struct) > STRUCT_LEVELS:
+        raise InvalidArgument.of_field(
+            field, f"has more than {STRUCT_LEVELS} lists and objects in one another; store it flatter"
+        )
     return data
+
+
+def _levels(struct: struct_pb2.Struct) -> int:
+    """Return how many lists and objects stand in one another, the Struct itself not counted."""
+    deepest = 0
+    left = [(value, 0) for value in struct.fields.values()]
+    while left:
+        value, level = left.pop()
+        deepest = max(deepest, level)
+        if value.HasField("list_value"):
+            left += [(item, level + 1) for item in value.list_value.values]
+        elif value.HasField("struct_value"):
+            left += [(item, level + 1) for item in value.struct_value.fields.values()]
+    return deepest

@@ -23,6 +23,7 @@ from services.task.limits import TypeLimits
 from services.task.loops.counters import Counters
 from services.task.loops.due import DueTasks
 from services.task.loops.gauges import QueueGauges
+from services.task.loops.patience import Patience
 from services.task.loops.policies import PolicyWatch
 from services.task.loops.poll import Poll
 from services.task.loops.retention import Retention
@@ -35,6 +36,13 @@ from services.task.settings import TaskSettings
 from services.task.signals import Signals
 from services.task.watch import WatchHub
 from services.task.work import WorkDesk
+
+LANE_SETTINGS = {"lock_timeout": "2s", "idle_in_transaction_session_timeout": "10s"}
+"""How long a statement that many calls share waits for a row, and a server that fell silent may hold one.
+
+The former is longer than any transaction of ours: whoever holds a row for longer (a person in psql) holds up
+the one call that is about it. The latter leaves another server the time to renew those leases.
+"""
 
 SERVICE = task_service_pb2.DESCRIPTOR.services_by_name["TaskService"].full_name
 
@@ -83,11 +91,12 @@ class _Context:
         self.database = Database(common.database, "frontrow-task")
         self.answers = DatabaseAnswers(common.database, "frontrow-task-health")
         names = ("work", "beat", "create", "upkeep")
-        self.lanes = {name: Lane(common.database, f"frontrow-task-{name}") for name in names}
+        self.lanes = {name: Lane(common.database, f"frontrow-task-{name}", **LANE_SETTINGS) for name in names}
         self.limits = TypeLimits(settings)
         self.metrics = TaskMetrics()
         self.signals = Signals(self.limits, self.metrics)
         self.stopping = Stopping()
+        self.patience = Patience(longest_gap_seconds=settings.sweep_interval_seconds * 2 + 2)
         self.idle = IdleReasons(self.database)
         self._open_desks()
         self._begin_upkeep()
@@ -117,6 +126,7 @@ class _Context:
             lost_claim_seconds=settings.lost_claim_seconds,
             on_rise=signals.rose,
             on_ended=signals.ended,
+            on_failure=self.patience.doubt,
         )
         self.creations = CreateDesk(self.lanes["create"], self.work, on_created=signals.created)
 
@@ -151,6 +161,7 @@ class _Context:
                 self.limits,
                 self.signals.ended,
                 interval_seconds=settings.sweep_interval_seconds,
+                patience=self.patience,
                 poll=self.poll,
             ),
             Retention(

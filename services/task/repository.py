@@ -19,6 +19,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    text,
     tuple_,
     update,
 )
@@ -72,6 +73,11 @@ class TaskFilter:
         if self.task_ids:
             parts.append(tasks.c.id.in_(self.task_ids))
         return and_(*parts)
+
+
+async def walk_no_table(session: AsyncSession) -> None:
+    """Keep the planner, whose statistics may be old, from reading all tasks until the transaction ends."""
+    await session.execute(text("SET LOCAL enable_seqscan = off"))
 
 
 async def get(session: AsyncSession, task_id: UUID) -> RowMapping | None:

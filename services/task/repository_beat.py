@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
+
+import asyncpg
 
 from libs.common.lane import Connection
 from services.task import statements, statements_queue
@@ -24,7 +26,7 @@ class Beat(NamedTuple):
 
 
 class Beaten(NamedTuple):
-    """A lease that was renewed at the database's time `at`; `rose` tells whether progress did."""
+    """A live run, last renewed at the database's time `at`; `rose` tells whether progress did just now."""
 
     type: str
     cancel_requested: bool
@@ -32,15 +34,42 @@ class Beaten(NamedTuple):
     rose: bool
 
 
-async def beat(connection: Connection, beats: Sequence[Beat]) -> list[Beaten | None]:
+BeatAnswer = Beaten | Literal["lease_lost", "not_found"]
+
+
+async def beat(
+    connection: Connection, beats: Sequence[Beat], *, waiting: bool = False
+) -> list[Beaten | None]:
     """Renew each lease whose run is live and raise its progress; None for the others, which stay untouched.
 
-    Progress never goes back (domain.md 1.5), and the lease is renewed without any (domain.md 1.4).
+    Progress never goes back (domain.md 1.5), and the lease is renewed without any (domain.md 1.4). A live run
+    whose row another transaction holds is passed over, too, unless `waiting`.
     """
-    order = sorted(range(len(beats)), key=lambda index: beats[index][:2])
+    merged, places = _merged(beats)
+    columns = (list(column) for column in zip(*merged, strict=True))
+    rows = await connection.fetch(statements.BEAT_AGAIN if waiting else statements.BEAT, *columns)
+    renewed = {row["n"] - 1: _beaten(row, rose=row["rose"]) for row in rows}
+    return [renewed.get(place) for place in places]
+
+
+async def standing(connection: Connection, beats: Sequence[Beat]) -> list[BeatAnswer]:
+    """Return how runs stand that weren't renewed: a live one as it was renewed last."""
+    ids, versions = [given.task_id for given in beats], [given.version for given in beats]
+    answers: list[BeatAnswer] = ["not_found"] * len(beats)
+    for row in await connection.fetch(statements.STANDING, ids, versions):
+        answers[row["n"] - 1] = _beaten(row, rose=False) if row["live"] else "lease_lost"
+    return answers
+
+
+def _beaten(row: asyncpg.Record, *, rose: bool) -> Beaten:
+    return Beaten(row["type"], row["cancel_requested"], row["beaten_at"], rose)
+
+
+def _merged(beats: Sequence[Beat]) -> tuple[list[Beat], list[int]]:
+    """Return each run once, with the highest progress named, and the place there of each beat given."""
     merged: list[Beat] = []
     places: list[int] = [0] * len(beats)
-    for index in order:
+    for index in sorted(range(len(beats)), key=lambda index: beats[index][:2]):
         given = beats[index]
         if merged and merged[-1][:2] == given[:2]:
             highest = max(merged[-1].progress or 0, given.progress or 0)
@@ -48,18 +77,7 @@ async def beat(connection: Connection, beats: Sequence[Beat]) -> list[Beaten | N
         else:
             merged.append(given)
         places[index] = len(merged) - 1
-    ids, versions, progress = zip(*merged, strict=True)
-    rows = await connection.fetch(statements.BEAT, list(ids), list(versions), list(progress))
-    renewed = {
-        row["n"] - 1: Beaten(row["type"], row["cancel_requested"], row["beaten_at"], row["rose"])
-        for row in rows
-    }
-    return [renewed.get(place) for place in places]
-
-
-async def known(connection: Connection, task_ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of the ids that name a task."""
-    return {row["id"] for row in await connection.fetch(statements.KNOWN_IDS, list(task_ids))}
+    return merged, places
 
 
 async def count_absent(

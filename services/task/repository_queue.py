@@ -29,6 +29,7 @@ from sqlalchemy.types import Text
 
 from services.task import statements_queue
 from services.task.models import RUNNING, queue_deltas, queue_policies, task_runs, tasks, workers
+from services.task.repository import walk_no_table
 
 RATE_MINUTES = 10
 MOST_AHEAD = 1_000
@@ -58,6 +59,7 @@ def _with_types(statement: str) -> Any:
 
 async def idle(session: AsyncSession, types: Sequence[str]) -> Sequence[RowMapping]:
     """Return of each type whether tasks are claimable, due later, paused, or at their limit."""
+    await walk_no_table(session)
     return (await session.execute(_with_types(statements_queue.IDLE), _types(types))).mappings().all()
 
 
@@ -132,6 +134,7 @@ async def runs(session: AsyncSession, task_id: UUID) -> tuple[Sequence[RowMappin
 
 async def ahead(session: AsyncSession, row: RowMapping) -> int:
     """Return how many claimable tasks of its type come before a task, counted up to 1,000."""
+    await walk_no_table(session)
     values = {
         "type": row["type"],
         "claim_order": row["claim_order"],

@@ -12,13 +12,12 @@ from sqlalchemy import (
     RowMapping,
     literal_column,
     select,
-    text,
     union_all,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from services.task.models import DELAYED, FRESH, RETURNED, RUNNING, tasks
-from services.task.repository import LISTED, TaskFilter
+from services.task.repository import LISTED, TaskFilter, walk_no_table
 from services.task.states import Status
 
 SIGNATURE = ("version", "progress", "cancel_requested_at", "draft_url", "video_url", "clips_url")
@@ -45,14 +44,11 @@ def present(wanted: TaskFilter) -> CompoundSelect[Any] | None:
 async def unfinished(
     session: AsyncSession, wanted: TaskFilter
 ) -> AsyncIterator[tuple[UUID, tuple[Any, ...]]]:
-    """Yield id and signature of each unfinished task that matches, as of one moment.
-
-    However many have finished: the planner, whose statistics may be old, is kept from walking the table.
-    """
+    """Yield id and signature of each unfinished task that matches, as of one moment."""
     query = present(wanted)
     if query is None:
         return
-    await session.execute(text("SET LOCAL enable_seqscan = off"))
+    await walk_no_table(session)
     async for row in await session.stream(query):
         yield row[0], tuple(row[1:])
 

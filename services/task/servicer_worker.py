@@ -14,7 +14,7 @@ from libs.common.interceptors.call import ServicerContext
 from libs.common.lane import Lane
 from libs.common.mounted import Stopping
 from services.task import repository
-from services.task.beats import BeatAnswer, BeatCall, BeatDesk
+from services.task.beats import BeatCall, BeatDesk
 from services.task.convert import (
     claimed_messages,
     duration,
@@ -29,7 +29,7 @@ from services.task.idle import IdleReasons, Reason
 from services.task.limits import TypeLimits
 from services.task.loops.workers import WorkerRegistry
 from services.task.metrics import TaskMetrics
-from services.task.repository_beat import Beat, Beaten
+from services.task.repository_beat import Beat, BeatAnswer, Beaten
 from services.task.repository_end import end_older, lock_policies
 from services.task.signals import Signals
 from services.task.states import Status

@@ -52,20 +52,32 @@ UPDATE task.task_runs r SET late_writes = r.late_writes + l.count
 FROM locked l WHERE r.task_id = l.task_id AND r.version = l.version
 """
 
-# $1 ids, $2 versions, $3 progress (NULL: none).
-BEAT = f"""
+_BEAT = f"""
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int2[]) WITH ORDINALITY AS u(id, version, progress, n)
+), locked AS MATERIALIZED (
+    SELECT t.id, g.progress, g.n FROM given g JOIN task.tasks t ON {LIVE}
+    ORDER BY t.id FOR NO KEY UPDATE OF t {{waiting}}
 )
 UPDATE task.tasks t SET
-    heartbeat_at = now(), absent_beats = 0, progress = greatest(t.progress, g.progress),
-    progress_at = CASE WHEN g.progress > t.progress THEN now() ELSE t.progress_at END
-FROM given g WHERE {LIVE}
-RETURNING g.n, t.type, t.cancel_requested_at IS NOT NULL AS cancel_requested, now() AS beaten_at,
+    heartbeat_at = now(), absent_beats = 0, progress = greatest(t.progress, l.progress),
+    progress_at = CASE WHEN l.progress > t.progress THEN now() ELSE t.progress_at END
+FROM locked l WHERE t.id = l.id
+RETURNING l.n, t.type, t.cancel_requested_at IS NOT NULL AS cancel_requested, now() AS beaten_at,
     t.progress_at = now() AS rose
 """
 
-KNOWN_IDS = "SELECT id FROM task.tasks WHERE id = ANY($1::uuid[])"
+# $1 ids, $2 versions, $3 progress (NULL: none). A wait for a row that somebody holds would cost every other
+# run its lease: those rows are passed over, and tried once more by themselves.
+BEAT = _BEAT.format(waiting="SKIP LOCKED")
+BEAT_AGAIN = _BEAT.format(waiting="")
+
+# $1 ids, $2 versions of runs that weren't renewed: those whose task is there, and whether they are live.
+STANDING = f"""
+SELECT g.n, t.type, t.cancel_requested_at IS NOT NULL AS cancel_requested, t.heartbeat_at AS beaten_at,
+    {LIVE} AS live
+FROM unnest($1::uuid[], $2::int8[]) WITH ORDINALITY AS g(id, version, n) JOIN task.tasks t ON t.id = g.id
+"""
 
 # $1 workers that beat, $2 ids and $3 versions they named, $4 age in seconds. SKIP LOCKED: a row that is being
 # written is not lost. Ordered as the index of running rows is: by id alone, a planner that thinks many rows

@@ -12,7 +12,8 @@ JUMP_SECONDS = 1.5
 class Patience:
     """Measures the time since the last doubt (domain.md 1.6).
 
-    A doubt is a start, a database that didn't answer, a pause of this process, or a clock that jumped.
+    A doubt is a start, a beat or a search that the database didn't take, a pause of this process, or a clock
+    that jumped.
     """
 
     def __init__(

@@ -32,12 +32,12 @@ class Sweep:
 
     def __init__(
         self, lane: Lane, limits: TypeLimits, on_ended: Callable[[Sequence[Ended]], None], *,
-        interval_seconds: float, patience: Patience | None = None, poll: Poll | None = None,
+        interval_seconds: float, patience: Patience, poll: Poll | None = None,
     ) -> None:  # fmt: skip
         self._lane = lane
         self._limits = limits
         self._on_ended = on_ended
-        self._patience = patience or Patience(longest_gap_seconds=interval_seconds * 2 + 2)
+        self._patience = patience
         self._poll = poll
         self._interval_seconds = interval_seconds
         self._next_search = float("-inf")
@@ -92,9 +92,9 @@ class Sweep:
         own = [
             (task_type, lease, _ripe(limits.stall_seconds(task_type), patience_seconds))
             for task_type in named
-            if (lease := limits.lease_seconds(task_type)) <= patience_seconds
+            if (lease := limits.lost_after_seconds(task_type)) <= patience_seconds
         ]
-        unripe = [task_type for task_type in named if limits.lease_seconds(task_type) > patience_seconds]
+        unripe = [task_type for task_type in named if limits.lost_after_seconds(task_type) > patience_seconds]
         default = None
         if limits.default_lease_seconds <= patience_seconds:
             stall = _ripe(limits.default_stall_seconds, patience_seconds)

@@ -9,6 +9,7 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool
 
 from libs.common import lane
 from libs.common.db import Database, is_transient
+from libs.common.lanes import Lanes
 from libs.common.settings import DatabaseSettings
 from libs.common.testing import eventually
 
@@ -98,6 +99,25 @@ async def test_connections_say_who_they_are_and_carry_their_limits(database_url:
         "idle_in_transaction_session_timeout": "34s",
         "timezone": "UTC",
     }
+
+
+async def test_transactions_are_read_committed_whatever_the_database_has_for_a_default(
+    database_url: str,
+) -> None:
+    settings = DatabaseSettings(url=database_url)
+    opened, lanes = Database(settings, "frontrow-test"), Lanes(settings, "test", count=1)
+    async with lanes.statements() as connection:
+        name = await connection.fetchval("SELECT current_database()")
+        await connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_isolation = serializable')
+    await lanes.close()
+    try:
+        async with opened.begin() as session, lanes.transaction() as connection:
+            assert await session.scalar(text("SHOW transaction_isolation")) == "read committed"
+            assert await connection.fetchval("SHOW transaction_isolation") == "read committed"
+            await connection.execute(f'ALTER DATABASE "{name}" RESET default_transaction_isolation')
+    finally:
+        await opened.close()
+        await lanes.close()
 
 
 async def test_a_transaction_left_idle_is_ended_by_the_server(database: Database, database_url: str) -> None:

@@ -15,7 +15,13 @@ import pytest
 from sqlalchemy import event
 
 from libs.common.db import Database
-from services.review import repository_cleanup, repository_list, repository_similar
+from services.review import (
+    repository_cleanup,
+    repository_list,
+    repository_similar,
+    statements_promotion,
+)
+from services.review.keys import PromotionKey, RunwayKey, StreetKey
 from services.review.models import RUNWAY, STREET, GalleryTables
 from services.review.repository_cleanup import Window
 from services.review.repository_list import DraftFilter
@@ -192,3 +198,29 @@ async def test_images_without_references_are_found_without_a_scan(
             await repository_cleanup.claim_condemned(session, 10, GRACE)
     for statement, values in asked.statements:
         assert not scanned(await plan_of(planner, statement, values)), statement
+
+
+@pytest.mark.parametrize(
+    ("tables", "key"),
+    [(RUNWAY, RunwayKey(1, "FW26", "ready-to-wear")), (STREET, StreetKey(1, 2026, 2))],
+    ids=["runway", "street_snap"],
+)
+async def test_siblings_are_found_by_their_index_also_before_anybody_has_counted_them(
+    planner: asyncpg.Connection[asyncpg.Record], tables: GalleryTables, key: PromotionKey
+) -> None:
+    statement = statements_promotion.recompute(tables)
+    counted = planner.transaction()
+    await counted.start()
+    await planner.execute("DELETE FROM pg_statistic")
+    try:
+        plan = await plan_of(planner, statement.by_position, statement.arguments(key.columns()))
+    finally:
+        await counted.rollback()
+    looks = [node for node in nodes(plan) if node.get("Relation Name") == tables.drafts.name]
+    assert [look.get("Index Name") for look in looks] == [siblings_index(tables)], looks
+
+
+def siblings_index(tables: GalleryTables) -> str:
+    """Return the name of the index of a key's approved drafts."""
+    [name] = [str(index.name) for index in tables.drafts.indexes if str(index.name).endswith("_siblings")]
+    return name

@@ -14,8 +14,11 @@ from frontrow.review.v1 import key_service_pb2 as pb
 
 from libs.common.client import reason_of
 from libs.common.db import Database
+from services.review import repository_merge
+from services.review.merging import Merger
 from services.review.models_audit import audit_log
 from tests.integration.review.gallery import RUNWAY, STREET, Gallery, acting, outcomes, unique
+from tests.integration.review.test_list_plans import Asked
 
 CITY, BRAND, SEASON = pb.KEY_TYPE_CITY, pb.KEY_TYPE_BRAND, pb.KEY_TYPE_SEASON
 
@@ -195,3 +198,21 @@ async def _compare(gallery: Gallery, drafts: list[str]) -> None:
             members.setdefault(seen.official_id, []).extend(image.caption for image in seen.images)
     for official, captions in members.items():
         assert await gallery.album(official) == captions
+
+
+async def test_a_report_asks_as_much_for_many_keys_as_for_few(gallery: Gallery, database: Database) -> None:
+    target = int(await city_of(gallery, await gallery.street(unique("Target"), 2026, 1, ["n"])))
+    asked_for = []
+    for months in (1, 5):
+        city = unique("Many")
+        drafts = [await gallery.street(city, 2026, month + 1, ["n"]) for month in range(months)]
+        for draft in drafts:
+            await gallery.approve(draft)
+        source = int(await city_of(gallery, drafts[0]))
+        with Asked(database) as asked:
+            report = await Merger(database).merge(
+                repository_merge.CITY, source, target, actor="", apply=False
+            )
+        assert report.hidden_official_count == months
+        asked_for.append(len(asked.statements))
+    assert asked_for[0] == asked_for[1]

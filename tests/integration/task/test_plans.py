@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.db import Database
-from services.task import repository_watch
+from services.task import repository_queue, repository_watch, statements_queue
+from services.task.models import tasks
 from services.task.repository import TaskFilter, page_query
 from tests.integration.task.service import new_type
 
@@ -84,3 +85,35 @@ async def test_a_watch_of_what_is_never_unfinished_asks_nothing() -> None:
 async def test_a_list_of_the_rare_walks_no_finished_tasks(session: AsyncSession, wanted: TaskFilter) -> None:
     plan = await _plan(session, page_query(wanted, after=None, limit=50))
     assert _read(_scans(plan)) < FINISHED / 2, plan
+
+
+async def test_why_nothing_came_and_what_is_ahead_read_no_finished_tasks_that_pended_when_they_were_counted(
+    session: AsyncSession,
+) -> None:
+    kind = new_type()
+    new = (
+        "INSERT INTO task.tasks (id, type, max_attempts, content_sha256, claim_order) "
+        "SELECT gen_random_uuid(), :kind, 5, '', now() + n * interval '1 s' FROM generate_series(1, :count) n"
+    )
+    await session.execute(text(new), {"kind": kind, "count": FINISHED})
+    await session.execute(text("ANALYZE task.tasks"))
+    await session.execute(
+        text(
+            "UPDATE task.tasks SET status = 'cancelled', version = 1, completed_at = now() WHERE type = :kind"
+        ),
+        {"kind": kind},
+    )
+    await session.execute(text(new), {"kind": kind, "count": 3})
+    query = select(tasks).where(tasks.c.type == kind, tasks.c.completed_at.is_(None))
+    last = (await session.execute(query.order_by(tasks.c.claim_order.desc()).limit(1))).mappings().one()
+    [reason] = await repository_queue.idle(session, [kind])
+    assert reason["claimable"]
+    assert await repository_queue.ahead(session, last) == 2
+    place = {"type": kind, "claim_order": last["claim_order"], "id": last["id"], "most": 1_000}
+    for statement, values in (
+        (statements_queue.IDLE, {"types": [kind, "nobody"]}),
+        (statements_queue.AHEAD, place),
+    ):
+        told = await session.scalar(text(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}"), values)
+        plan = (json.loads(told) if isinstance(told, str) else told)[0]["Plan"]
+        assert _read(_scans(plan)) < FINISHED / 2, plan

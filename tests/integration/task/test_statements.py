@@ -96,6 +96,8 @@ INDEXES = {
     "END_GIVEN": BY_ID,
     "END_AND_CLAIM": QUEUE | BY_ID,
     "BEAT": BY_ID,
+    "BEAT_AGAIN": BY_ID,
+    "STANDING": BY_ID,
     "COUNT_ABSENT": RUNNING | BY_ID,
     "EXISTING": BY_ID | {"uq_tasks_request_id"},
     "INSERT": QUEUE,
@@ -129,6 +131,8 @@ _ARRAYS_OF_NINE = "ARRAY[]::uuid[], '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{
             f"{_ARRAYS_OF_NINE}, 1, 2, 'plan', 5, '-infinity', ARRAY['w'], false",
         ),
         ("BEAT", "uuid[], int8[], int2[]", "'{}', '{}', '{}'"),
+        ("BEAT_AGAIN", "uuid[], int8[], int2[]", "'{}', '{}', '{}'"),
+        ("STANDING", "uuid[], int8[]", "'{}', '{}'"),
         ("COUNT_ABSENT", "text[], uuid[], int8[], float8", "ARRAY['w'], '{}', '{}', 10"),
         ("EXISTING", "uuid[], text[]", "'{}', '{}'"),
         (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from tests.soak.task.terms import (
@@ -17,6 +17,7 @@ from tests.soak.task.terms import (
     LEASES,
     LONGEST_GAP,
     LOST_CLAIM,
+    READ_BY_ALL,
     STALLS,
     TERMINAL,
     End,
@@ -36,6 +37,8 @@ class Model:
         self.tasks: dict[UUID, ModelTask] = {}
         self._sequence = itertools.count()
         self.policies: dict[str, Policy] = {}
+        # type -> the longer lease that was told, and until when a sweep goes by it
+        self.told: dict[str, tuple[int, float]] = {}
         self.listened_since = 0.0
         self.listened_last: float | None = None
         self._jumped = False
@@ -44,9 +47,22 @@ class Model:
         """Return what was set for a type."""
         return self.policies.get(task_type, Policy())
 
+    def set_policy(self, task_type: str, changes: Mapping[str, int]) -> None:
+        """Change fields of a type's policy; a longer lease that workers were told holds for a while."""
+        before = self.lease(task_type)
+        self.policies[task_type] = Policy(**{**self.policy(task_type)._asdict(), **changes})
+        if before > self.lease(task_type):
+            lease = max(before, self.lost_after(task_type))
+            self.told[task_type] = (lease, self.now + lease + READ_BY_ALL)
+
     def lease(self, task_type: str) -> int:
-        """Return the silence after which a run of this type counts as lost."""
+        """Return the lease that workers of this type are told."""
         return self.policy(task_type).lease or LEASES[task_type]
+
+    def lost_after(self, task_type: str) -> int:
+        """Return the silence after which a run of this type counts as lost."""
+        told, until = self.told.get(task_type, (0, 0.0))
+        return max(self.lease(task_type), told if self.now < until else 0)
 
     def stall(self, task_type: str) -> int:
         """Return the time without progress after which a run of this type counts as stuck."""
@@ -214,7 +230,7 @@ class Model:
             self.listened_since = self.now
         self.listened_last, self._jumped = self.now, False
         for task in self.tasks.values():
-            lease, stall = self.lease(task.type), self.stall(task.type)
+            lease, stall = self.lost_after(task.type), self.stall(task.type)
             listened = self.now - self.listened_since
             if task.worker is None or listened < lease:
                 continue
@@ -234,6 +250,7 @@ class Model:
         """Let the database's clock jump: the sweeper, whose own clock doesn't, must begin to listen anew."""
         self.advance(seconds)
         self.listened_since += seconds
+        self.told = {kind: (lease, until + seconds) for kind, (lease, until) in self.told.items()}
         if self.listened_last is not None:
             self.listened_last += seconds
             self._jumped = True

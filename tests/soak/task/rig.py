@@ -86,14 +86,15 @@ class _SteppedPatience(Patience):
     def __init__(self) -> None:
         self.ahead_seconds = 0.0
         self.database_ahead_seconds = 0.0
-        super().__init__(longest_gap_seconds=terms.LONGEST_GAP, monotonic=self._stepped)
+        super().__init__(longest_gap_seconds=terms.LONGEST_GAP, monotonic=self.stepped)
 
-    def _stepped(self) -> float:
+    def stepped(self) -> float:
+        """Return this machine's clock, in seconds."""
         return time.monotonic() + self.ahead_seconds
 
     def observe(self, database_time: datetime) -> float:
         """Note an answer of the database, at the stepped time and with the jumps of its own clock."""
-        shown = self._stepped() + self.database_ahead_seconds
+        shown = self.stepped() + self.database_ahead_seconds
         return super().observe(datetime.fromtimestamp(0, UTC) + timedelta(seconds=shown))
 
 
@@ -130,7 +131,7 @@ class Rig:
     async def _open(self) -> None:
         self._watch = await asyncpg.connect(driver_url(self.url))
         self._lane = Lane(DatabaseSettings(url=self.url), "soak-upkeep")
-        self._limits = TypeLimits(SETTINGS)
+        self._limits = self._new_limits()
         self._sweep = self._new_sweep()
         self._due = DueTasks(
             self._lane, lambda found: self._parts[0].signals.tell([], found), interval_seconds=0.001
@@ -152,6 +153,9 @@ class Rig:
         parts = mounted.on_stopping.__self__  # type: ignore[attr-defined]
         return server, Tasks(await server.start()), parts
 
+    def _new_limits(self) -> TypeLimits:
+        return TypeLimits(SETTINGS, monotonic=self._patience.stepped)
+
     def _new_sweep(self) -> Sweep:
         self._patience.doubt()
         return Sweep(
@@ -168,6 +172,7 @@ class Rig:
     async def begin(self) -> None:
         """Forget everything: an empty queue, and a sweeper that has heard nobody yet."""
         await self._watch.execute(_EMPTY)
+        self._limits = self._new_limits()
         await self.read_policies()
         self._sweep = self._new_sweep()
 

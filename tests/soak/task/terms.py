@@ -14,6 +14,8 @@ STEP = 100
 LEASES = {"quick": 650, "slow": 1_250}
 STALLS = {"quick": 2_050, "slow": 1_650}
 POLICY_LEASES = (0, 350, 950)
+READ_BY_ALL = 100
+"""How long after a change another server may still tell workers the lease from before."""
 POLICY_STALLS = (0, 1_450, 2_450)
 LONGEST_LEASE = 1_250
 LOST_CLAIM = 150

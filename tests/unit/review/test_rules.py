@@ -107,6 +107,7 @@ def test_an_etag_fits_its_own_draft_only() -> None:
     assert revision_of(one.etag, one) == 3
     assert revision_of(draft(id=13).etag, one) is None
     assert revision_of(draft(kind="runway").etag, one) is None
+    assert revision_of(f"{one.etag}{'9' * 40}", one) is None
     for junk in ("", "s12-", "s12--3", "s12-x", "s12-٣"):
         assert revision_of(junk, one) is None
 

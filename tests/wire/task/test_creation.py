@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +12,8 @@ import grpc.aio
 import pytest
 from frontrow.task.v1 import task_service_pb2 as pb
 from frontrow.task.v1 import task_service_pb2_grpc
-from google.protobuf import timestamp_pb2
+from google.protobuf import struct_pb2, timestamp_pb2
+from google.protobuf.message import DecodeError
 
 from libs.common.client import ErrorDetail, error_info
 from libs.common.ids import uuid7
@@ -134,6 +137,51 @@ async def test_a_batch_item_without_an_id_is_refused_by_its_place(tasks: Tasks) 
     assert [violation.field for violation in error_info(caught.value).violations] == ["requests[1]"]
 
 
+def _nested(levels: int, kinds: str = "ld") -> dict[str, Any]:
+    """Return a payload whose lists (l) and objects (d), in turns, stand in one another so deep."""
+    inner: Any = "here"
+    for level in range(levels):
+        inner = [inner] if kinds[level % len(kinds)] == "l" else {"k": inner}
+    return {"k": inner}
+
+
+def _groups(levels: int) -> struct_pb2.Struct:
+    """Return a payload with fields unknown to it that stand in one another so deep."""
+    payload = struct_pb2.Struct()
+    payload.MergeFromString(b"\x7b" * levels + b"\x7c" * levels)
+    return payload
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [lambda n: _nested(n, "l"), lambda n: _nested(n, "d"), _nested, _groups],
+    ids=["lists", "objects", "both", "unknown fields"],
+)
+async def test_the_deepest_payload_that_is_taken_reaches_its_worker(
+    tasks: Tasks, nested: Callable[[int], Any]
+) -> None:
+    kind = new_type()
+    deep = await _deepest_taken(tasks, kind, nested)
+    plain = await tasks.create(kind)
+    assert [task.id for task in (await tasks.claim(kind, 2)).tasks] == [deep, plain.id]
+
+
+async def _deepest_taken(tasks: Tasks, kind: str, nested: Callable[[int], Any]) -> str:
+    """Create a task with the deepest payload that isn't refused; return its id."""
+    task_id = str(uuid7())
+    for levels in range(110, 0, -1):
+        with contextlib.suppress(DecodeError):  # the request can't even be built
+            request = pb.CreateTaskRequest(type=kind, task_id=task_id, payload=nested(levels))
+            try:
+                await tasks.stub.CreateTask(request, timeout=20)
+            except grpc.aio.AioRpcError as error:
+                if error.code() != grpc.StatusCode.INVALID_ARGUMENT:
+                    return task_id  # it is there, though its answer can't be read
+            else:
+                return task_id
+    raise AssertionError("no payload was taken")
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
@@ -146,6 +194,7 @@ async def test_a_batch_item_without_an_id_is_refused_by_its_place(tasks: Tasks) 
         ({"type": "x", "live_material_name": "直" * 513}, "live_material_name"),
         ({"type": "x", "payload": {"a": "p" * 17_000}}, "payload"),
         ({"type": "x", "payload": {"a": {"b": ["nul\0"]}}}, "payload"),
+        ({"type": "x", "payload": _nested(31)}, "payload"),
         ({"type": "x", "subject": "nul\0"}, "subject"),
         ({"type": "x", "run_after": timestamp_pb2.Timestamp(seconds=400_000_000_000)}, "run_after"),
     ],

@@ -12,7 +12,7 @@ from hypothesis.stateful import rule
 
 from tests.integration.task.service import status_name
 from tests.soak.task.machine.core import Core, pick_of, picks, servers, type_names
-from tests.soak.task.terms import POLICY_LEASES, POLICY_STALLS, Policy
+from tests.soak.task.terms import POLICY_LEASES, POLICY_STALLS
 
 _priorities = st.sampled_from([0, 0, 0, 1, -1, 5])
 _attempts = st.integers(0, 3)
@@ -184,7 +184,7 @@ class PeopleRules(Core):
             assert told[0] == "INVALID_ARGUMENT"
             return
         self.call(lambda: self.client(server).stub.SetQueuePolicy(request, timeout=20))
-        self.model.policies[kind] = Policy(**{**self.model.policy(kind)._asdict(), **changes})
+        self.model.set_policy(kind, changes)
         self.run(self.rig.read_policies())
 
     def teardown(self) -> None:

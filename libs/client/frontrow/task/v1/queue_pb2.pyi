@@ -75,7 +75,9 @@ class QueuePolicy(message.Message):
     """Runs of a task whose creator names no number, 0–100. 0: the server's setting. Tasks that exist keep theirs."""
     @builtins.property
     def lease(self) -> duration_pb2.Duration:
-        """Silence after which a run counts as lost, 1 second to 1 day. Absent or 0: the server's setting."""
+        """Silence after which a run counts as lost, 1 second to 1 day. Absent or 0: the server's setting. Workers are told a
+        shorter one at once; a run counts as lost by it when no worker can count on the longer one any more.
+        """
 
     @builtins.property
     def stall_limit(self) -> duration_pb2.Duration:

@@ -61,7 +61,9 @@ class CreateTaskRequest(message.Message):
     """Runs at most, 1–100. 0: the type's default, else 5."""
     @builtins.property
     def payload(self) -> struct_pb2.Struct:
-        """Input for the worker; at most 16 KiB as serialised protobuf, no NUL in its texts. Default empty."""
+        """Input for the worker; at most 16 KiB as serialised protobuf, lists and objects at most 30 deep in one another, no NUL
+        in its texts. Default empty.
+        """
 
     @builtins.property
     def run_after(self) -> timestamp_pb2.Timestamp:

@@ -165,7 +165,9 @@ class LeaseResult(message.Message):
     """True when somebody asked to cancel the run: stop soon; however it ends, the task will be cancelled."""
     @builtins.property
     def lease_expire_time(self) -> timestamp_pb2.Timestamp:
-        """When the lease ends unless it is renewed, by the database's clock. Absent unless renewed."""
+        """When the lease ends unless it is renewed, by the database's clock. Absent unless renewed. Not later than before while
+        somebody else holds the task's row: the run is live, and the next beat renews it.
+        """
 
     def __init__(
         self,
@@ -237,7 +239,9 @@ class RunCompleted(message.Message):
     """Per cent done, 0–100. Absent: 100."""
     @builtins.property
     def ext(self) -> struct_pb2.Struct:
-        """What to keep with the task; at most 16 KiB as serialised protobuf, no NUL in its texts. Absent: nothing."""
+        """What to keep with the task; at most 16 KiB as serialised protobuf, lists and objects at most 30 deep in one another,
+        no NUL in its texts. Absent: nothing.
+        """
 
     def __init__(
         self,
