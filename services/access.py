@@ -34,7 +34,7 @@ _ROLES: dict[str, dict[str, str]] = {
         "ListSpiders": "ops",
         "CreateSpider RotateSpiderKey RevokeSpiderKey PurgeIngestJobs": _ADMIN,
     },
-    "frontrow.ingest.v1.IngestWorkService": {"BeginJob RecordImages FinishJob": "worker"},
+    "frontrow.ingest.v1.IngestWorkService": {"BeginJob RecordImages FinishJob PauseHost": "worker"},
     "frontrow.review.v1.IntakeService": {
         "CheckSource FindOfficial": "service worker",
         "ReserveMedia ConfirmMedia CreateRunwayDraft CreateStreetSnapDraft": "worker",

@@ -1,5 +1,8 @@
 """`frontrow drafts reopen`, `delete`, `undelete` and `purge`: what isn't a decision."""
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import click
 from frontrow.review.v1 import draft_pb2, draft_service_pb2
 
@@ -22,11 +25,12 @@ def reopen(connection: Connection, *, kind: str, draft_id: str, etag: str, as_js
       frontrow drafts reopen street 7
     """
     request = draft_service_pb2.ReopenDraftRequest(kind=KINDS[kind], draft_id=draft_id, etag=etag)
-
-    async def work(stub: Stub) -> draft_pb2.Draft:
-        return (await stub.ReopenDraft(request, timeout=CALL_SECONDS)).draft
-
-    _print(connection.run("review", with_stub(connection, work)), "pending again", as_json=as_json)
+    _change(
+        connection,
+        lambda stub: stub.ReopenDraft(request, timeout=CALL_SECONDS),
+        "pending again",
+        as_json=as_json,
+    )
 
 
 @click.command()
@@ -44,11 +48,9 @@ def delete(connection: Connection, *, kind: str, draft_id: str, etag: str, as_js
       frontrow drafts street --deleted      lists it all the same
     """
     request = draft_service_pb2.DeleteDraftRequest(kind=KINDS[kind], draft_id=draft_id, etag=etag)
-
-    async def work(stub: Stub) -> draft_pb2.Draft:
-        return (await stub.DeleteDraft(request, timeout=CALL_SECONDS)).draft
-
-    _print(connection.run("review", with_stub(connection, work)), "deleted", as_json=as_json)
+    _change(
+        connection, lambda stub: stub.DeleteDraft(request, timeout=CALL_SECONDS), "deleted", as_json=as_json
+    )
 
 
 @click.command()
@@ -65,11 +67,12 @@ def undelete(connection: Connection, *, kind: str, draft_id: str, etag: str, as_
       frontrow drafts undelete street 7
     """
     request = draft_service_pb2.UndeleteDraftRequest(kind=KINDS[kind], draft_id=draft_id, etag=etag)
-
-    async def work(stub: Stub) -> draft_pb2.Draft:
-        return (await stub.UndeleteDraft(request, timeout=CALL_SECONDS)).draft
-
-    _print(connection.run("review", with_stub(connection, work)), "there again", as_json=as_json)
+    _change(
+        connection,
+        lambda stub: stub.UndeleteDraft(request, timeout=CALL_SECONDS),
+        "there again",
+        as_json=as_json,
+    )
 
 
 @click.command()
@@ -119,7 +122,11 @@ def purge_words(draft: draft_pb2.Draft, *, purged: bool) -> str:
     )
 
 
-def _print(draft: draft_pb2.Draft, what: str, *, as_json: bool) -> None:
+def _change(
+    connection: Connection, call: Callable[[Stub], Awaitable[Any]], what: str, *, as_json: bool
+) -> None:
+    """Make a call that answers with the draft, and print that."""
+    draft: draft_pb2.Draft = connection.run("review", with_stub(connection, call)).draft
     if as_json:
         print_json(as_dict(draft))
     else:

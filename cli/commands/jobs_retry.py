@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import click
 from frontrow.ingest.v1 import ingest_job_pb2, ingest_service_pb2, ingest_service_pb2_grpc
 
-from cli.connection import CALL_SECONDS, Connection
+from cli.connection import Connection
 from cli.output import as_dict, console, json_option, print_json, print_table, several
+from cli.paging import pages
 
 _PAGE = 200
 _DONE = {
@@ -89,10 +90,7 @@ async def _retry(
     total = ingest_service_pb2.RetryIngestJobsResponse()
     async with connection.channel("ingest") as channel:
         stub = ingest_service_pb2_grpc.IngestServiceStub(channel)
-        while True:
-            page = await stub.RetryIngestJobs(request, timeout=CALL_SECONDS)
+        async for page in pages(stub.RetryIngestJobs, request):
             total.retried_job_ids.extend(page.retried_job_ids)
             total.skipped.extend(page.skipped)
-            if not page.next_page_token:
-                return total
-            request.page_token = page.next_page_token
+    return total

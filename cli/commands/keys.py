@@ -8,6 +8,7 @@ from frontrow.review.v1 import key_pb2, key_service_pb2, key_service_pb2_grpc
 
 from cli.connection import CALL_SECONDS, Connection
 from cli.output import as_dict, console, json_option, print_json, print_table
+from cli.paging import pages
 
 _TYPES = {
     "brand": key_service_pb2.KEY_TYPE_BRAND,
@@ -218,25 +219,14 @@ async def _with_stub(connection: Connection, work: Callable[[Stub], Awaitable[An
 
 async def every_name(stub: Stub, vocabulary: str) -> list[Name]:
     """Read all pages of a vocabulary."""
-    found: list[Name] = []
-    token = ""
-    while True:
-        page: Any
-        if vocabulary == "brand":
-            brands = key_service_pb2.ListBrandKeysRequest(page_size=_PAGE, page_token=token)
-            page = await stub.ListBrandKeys(brands, timeout=CALL_SECONDS)
-            found += page.brands
-        elif vocabulary == "city":
-            cities = key_service_pb2.ListCitiesRequest(page_size=_PAGE, page_token=token)
-            page = await stub.ListCities(cities, timeout=CALL_SECONDS)
-            found += page.cities
-        else:
-            seasons = key_service_pb2.ListSeasonsRequest(page_size=_PAGE, page_token=token)
-            page = await stub.ListSeasons(seasons, timeout=CALL_SECONDS)
-            found += page.seasons
-        token = page.next_page_token
-        if not token:
-            return found
+    if vocabulary == "brand":
+        brands = key_service_pb2.ListBrandKeysRequest(page_size=_PAGE)
+        return [name async for page in pages(stub.ListBrandKeys, brands) for name in page.brands]
+    if vocabulary == "city":
+        cities = key_service_pb2.ListCitiesRequest(page_size=_PAGE)
+        return [name async for page in pages(stub.ListCities, cities) for name in page.cities]
+    seasons = key_service_pb2.ListSeasonsRequest(page_size=_PAGE)
+    return [name async for page in pages(stub.ListSeasons, seasons) for name in page.seasons]
 
 
 async def create_name(stub: Stub, vocabulary: str, named: tuple[str, str], aliases: tuple[str, ...]) -> Name:

@@ -5,6 +5,7 @@ from frontrow.review.v1 import media_service_pb2, media_service_pb2_grpc
 
 from cli.connection import CALL_SECONDS, Connection
 from cli.output import as_dict, console, json_option, print_json, print_table, several, size, word
+from cli.paging import pages
 
 _PAGE = 100
 _PAGE_SECONDS = 120.0
@@ -157,13 +158,10 @@ async def _verify(connection: Connection) -> media_service_pb2.VerifyMediaRespon
     request = media_service_pb2.VerifyMediaRequest(page_size=_PAGE)
     async with connection.channel("review") as channel:
         stub = media_service_pb2_grpc.MediaServiceStub(channel)
-        while True:
-            page = await stub.VerifyMedia(request, timeout=_PAGE_SECONDS)
+        async for page in pages(stub.VerifyMedia, request, seconds=_PAGE_SECONDS):
             total.checked_count += page.checked_count
             total.damaged.extend(page.damaged)
-            if not page.next_page_token:
-                return total
-            request.page_token = page.next_page_token
+    return total
 
 
 async def _clean_up(connection: Connection, apply: bool) -> media_service_pb2.CleanUpMediaResponse:
@@ -172,16 +170,13 @@ async def _clean_up(connection: Connection, apply: bool) -> media_service_pb2.Cl
     request = media_service_pb2.CleanUpMediaRequest(apply=apply)
     async with connection.channel("review") as channel:
         stub = media_service_pb2_grpc.MediaServiceStub(channel)
-        while True:
-            part = await stub.CleanUpMedia(request, timeout=_CLEANUP_SECONDS)
+        async for part in pages(stub.CleanUpMedia, request, seconds=_CLEANUP_SECONDS):
             total.total_count = part.total_count
             total.marked_count += part.marked_count
             total.deleted_count += part.deleted_count
             total.deleted_bytes += part.deleted_bytes
             total.deleted_keys.extend(part.deleted_keys[: _SHOWN_KEYS - len(total.deleted_keys)])
-            if not part.next_page_token:
-                return total
-            request.page_token = part.next_page_token
+    return total
 
 
 async def _similar(

@@ -1,7 +1,7 @@
 """`frontrow purge`: remove the test data of a source, in the order that leaves nothing half."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 
@@ -13,6 +13,7 @@ from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 
 from cli.connection import CALL_SECONDS, Connection
 from cli.output import console, json_option, print_json, several
+from cli.paging import pages
 from libs.common.client import reason_of
 
 _KINDS = (draft_pb2.GALLERY_KIND_RUNWAY, draft_pb2.GALLERY_KIND_STREET_SNAP)
@@ -125,43 +126,32 @@ async def _open_jobs(
     stub: "ingest_service_pb2_grpc.IngestServiceAsyncStub", source: str
 ) -> Sequence[ingest_job_pb2.IngestJob]:
     request = ingest_service_pb2.ListIngestJobsRequest(source=source, statuses=_OPEN, page_size=1000)
-    jobs = list[ingest_job_pb2.IngestJob]()
-    while True:
-        page = await stub.ListIngestJobs(request, timeout=CALL_SECONDS)
-        jobs += page.jobs
-        if not page.next_page_token:
-            return jobs
-        request.page_token = page.next_page_token
+    return [job async for page in pages(stub.ListIngestJobs, request) for job in page.jobs]
 
 
 async def _drafts(to_review: grpc.aio.Channel, found: Purged, reason: str) -> None:
     """Count the drafts by status, deleted ones as such; when it is meant, purge each."""
     stub = draft_service_pb2_grpc.DraftServiceStub(to_review)
     for kind in _KINDS:
-        async for draft in _all_drafts(stub, kind, found.source):
-            name = draft_pb2.DraftStatus.Name(draft.status).removeprefix("DRAFT_STATUS_").lower()
-            status = "deleted" if draft.deleted else name
-            if found.applied:
-                purge_it = draft_service_pb2.PurgeDraftRequest(
-                    kind=kind, draft_id=draft.draft_id, etag=draft.etag, reason=reason
-                )
-                await stub.PurgeDraft(purge_it, timeout=CALL_SECONDS)
-            found.drafts[status] = found.drafts.get(status, 0) + 1
+        request = draft_service_pb2.ListDraftsRequest(
+            kind=kind, source=found.source, show_deleted=True, page_size=_PAGE
+        )
+        async for page in pages(stub.ListDrafts, request):
+            for draft in page.drafts:
+                await _draft(stub, draft, found, reason)
 
 
-async def _all_drafts(
-    stub: "draft_service_pb2_grpc.DraftServiceAsyncStub", kind: draft_pb2.GalleryKind.ValueType, source: str
-) -> AsyncIterator[draft_pb2.Draft]:
-    request = draft_service_pb2.ListDraftsRequest(
-        kind=kind, source=source, show_deleted=True, page_size=_PAGE
-    )
-    while True:
-        page = await stub.ListDrafts(request, timeout=CALL_SECONDS)
-        for draft in page.drafts:
-            yield draft
-        if not page.next_page_token:
-            return
-        request.page_token = page.next_page_token
+async def _draft(
+    stub: "draft_service_pb2_grpc.DraftServiceAsyncStub", draft: draft_pb2.Draft, found: Purged, reason: str
+) -> None:
+    name = draft_pb2.DraftStatus.Name(draft.status).removeprefix("DRAFT_STATUS_").lower()
+    status = "deleted" if draft.deleted else name
+    if found.applied:
+        purge_it = draft_service_pb2.PurgeDraftRequest(
+            kind=draft.kind, draft_id=draft.draft_id, etag=draft.etag, reason=reason
+        )
+        await stub.PurgeDraft(purge_it, timeout=CALL_SECONDS)
+    found.drafts[status] = found.drafts.get(status, 0) + 1
 
 
 async def _jobs(to_ingest: grpc.aio.Channel, found: Purged) -> None:

@@ -8,6 +8,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from cli.connection import CALL_SECONDS, Connection
 from cli.output import as_dict, console, json_option, print_json, print_table, several, span
+from cli.paging import pages
 
 _COLUMNS = ["type", "state", "waits", "oldest", "runs", "limit", "workers", "in/min", "out/min"]
 _COLUMNS += ["completed", "failed", "cancelled", "also set"]
@@ -200,13 +201,7 @@ async def _list(connection: Connection, types: Sequence[str]) -> list[queue_pb2.
     async with connection.channel("task") as channel:
         stub = task_service_pb2_grpc.TaskServiceStub(channel)
         request = task_service_pb2.ListQueuesRequest(types=types, page_size=1_000)
-        found: list[queue_pb2.Queue] = []
-        while True:
-            page = await stub.ListQueues(request, timeout=CALL_SECONDS)
-            found += page.queues
-            if not page.next_page_token:
-                return found
-            request.page_token = page.next_page_token
+        return [queue async for page in pages(stub.ListQueues, request) for queue in page.queues]
 
 
 async def _set(connection: Connection, request: task_service_pb2.SetQueuePolicyRequest) -> queue_pb2.Queue:

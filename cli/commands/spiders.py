@@ -5,6 +5,7 @@ from frontrow.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc, spid
 
 from cli.connection import CALL_SECONDS, Connection
 from cli.output import as_dict, clock, json_option, print_json, print_table
+from cli.paging import pages
 
 
 @click.group()
@@ -132,15 +133,8 @@ async def _list(connection: Connection) -> list[spider_pb2.Spider]:
 
 async def _all(stub: "ingest_service_pb2_grpc.IngestServiceAsyncStub") -> list[spider_pb2.Spider]:
     """Read all pages."""
-    found: list[spider_pb2.Spider] = []
-    token = ""
-    while True:
-        request = ingest_service_pb2.ListSpidersRequest(page_size=1000, page_token=token)
-        page = await stub.ListSpiders(request, timeout=CALL_SECONDS)
-        found += page.spiders
-        token = page.next_page_token
-        if not token:
-            return found
+    request = ingest_service_pb2.ListSpidersRequest(page_size=1000)
+    return [spider async for page in pages(stub.ListSpiders, request) for spider in page.spiders]
 
 
 async def _rotate(connection: Connection, name: str) -> ingest_service_pb2.RotateSpiderKeyResponse:

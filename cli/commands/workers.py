@@ -3,8 +3,9 @@
 import click
 from frontrow.task.v1 import queue_pb2, task_service_pb2, task_service_pb2_grpc
 
-from cli.connection import CALL_SECONDS, Connection
+from cli.connection import Connection
 from cli.output import as_dict, clock, json_option, print_json, print_table
+from cli.paging import pages
 
 
 @click.command()
@@ -57,10 +58,4 @@ async def _list(connection: Connection, kind: str) -> list[queue_pb2.WorkerInfo]
     async with connection.channel("task") as channel:
         stub = task_service_pb2_grpc.TaskServiceStub(channel)
         request = task_service_pb2.ListWorkersRequest(type=kind, page_size=1_000)
-        found: list[queue_pb2.WorkerInfo] = []
-        while True:
-            page = await stub.ListWorkers(request, timeout=CALL_SECONDS)
-            found += page.workers
-            if not page.next_page_token:
-                return found
-            request.page_token = page.next_page_token
+        return [worker async for page in pages(stub.ListWorkers, request) for worker in page.workers]

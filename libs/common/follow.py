@@ -7,7 +7,6 @@ costs no more than a short one; else for all.
 """
 
 import asyncio
-import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import NamedTuple, Protocol
@@ -21,8 +20,6 @@ from libs.common.tasks import TaskPeer, TaskView
 log = structlog.get_logger(__name__)
 
 _SLICE = 1_000
-_SETTLED_SECONDS = 10.0
-"""How long a stream must have been open to be relied on: nothing says when the server began to listen."""
 # What a watched task must be in to be worth a look: the other states change nothing here.
 _TELLING = frozenset({"pending", "failed", "cancelled"})
 
@@ -79,7 +76,7 @@ class Follower:
         self._name = name
         self._looks = Periodic(name, interval_seconds, self.look)
         self._watching: asyncio.Task[None] | None = None
-        self._open_since: float | None = None
+        self._stream: object | None = None
         self._caught_up = False
         self._news: dict[str, TaskView] = {}
         self._asked_up_to = ""
@@ -105,14 +102,13 @@ class Follower:
     async def look(self) -> None:
         """Compare every followed row with its task once, and act where the task is ahead.
 
-        Once all were asked for since the stream settled: those it has spoken of, and the next 1,000 in turn.
+        Once all were asked for since the stream opened: those it has spoken of, and the next 1,000 in turn.
         """
         news, self._news = self._news, {}
-        opened = self._open_since
-        settled = opened is not None and time.monotonic() - opened >= _SETTLED_SECONDS
+        stream = self._stream
         caught_up, self._caught_up = self._caught_up, False
         followed = await self._source.current()
-        asked = self._next_slice(followed) if settled and caught_up else followed
+        asked = self._next_slice(followed) if stream is not None and caught_up else followed
         views = {view.task_id: view for view in await self._peer.statuses([row.task_id for row in asked])}
         for row in followed:
             # no view: not asked for, not brought there by the outbox yet, or purged with the finished tasks
@@ -120,7 +116,7 @@ class Follower:
             view = max(told, key=lambda view: view.version, default=None)
             if view is not None and view.version > row.seen_version:
                 await self._act_kept_apart(row, view)
-        self._caught_up = settled and self._open_since == opened
+        self._caught_up = stream is not None and self._stream is stream
 
     def _next_slice(self, followed: Sequence[Followed]) -> Sequence[Followed]:
         """Return those whose turn it is; every row's turn comes."""
@@ -155,14 +151,16 @@ class Follower:
             )
         # processing and completed: the worker's own writes to the context are what counts
 
+    def _opened(self) -> None:
+        self._stream = object()
+        self.wake()  # what happened while nobody watched
+
     async def _watch(self) -> None:
         """Take in what the task service's stream says; the interval is the guarantee when it is down."""
         failures = 0
         while True:
             try:
-                async with aclosing(self._peer.watch(types=self._types)) as views:
-                    self._open_since = time.monotonic()
-                    self.wake()  # what happened while nobody watched
+                async with aclosing(self._peer.watch(types=self._types, on_open=self._opened)) as views:
                     async for view in views:
                         failures = 0
                         if view.status in _TELLING and view.version > 0:
@@ -175,6 +173,6 @@ class Follower:
                 log.warning("follow.watch_broken", loop=self._name, error="the call was cancelled")
             except Exception as error:  # noqa: BLE001 - logged; the interval stands in for the stream
                 log.warning("follow.watch_broken", loop=self._name, error=repr(error)[:500])
-            self._open_since, self._caught_up = None, False
+            self._stream, self._caught_up = None, False
             failures += 1
             await asyncio.sleep(backoff_seconds(failures))

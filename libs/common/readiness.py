@@ -113,7 +113,7 @@ class Readiness:
                 await self._checks[check]()
         except TimeoutError:
             self._silent_since.setdefault(check, began)
-            return f"no answer within {self._patience_seconds:g} s"
+            return f"no answer within {time.monotonic() - began:.1f} s"
         except asyncio.CancelledError:
             if is_cancelled():
                 raise
@@ -137,13 +137,18 @@ class DatabaseAnswers:
         self._connection: Connection | None = None
 
     async def check(self) -> None:
-        """Return if it answers. Raises what the driver raises, and begins with a new connection then."""
+        """Return if it answers. Raises what the driver raises, and begins with a new connection then.
+
+        That nothing was heard is a TimeoutError, of a new connection, too: a silence, and not a refusal.
+        """
         try:
             if self._connection is None or self._connection.is_closed():
                 self._connection = await connect(self._settings, self._name)
             await self._connection.execute("SELECT 1")
-        except BaseException:
+        except BaseException as error:
             await self.close()
+            if isinstance(error.__cause__, TimeoutError):
+                raise error.__cause__ from error
             raise
 
     async def close(self) -> None:

@@ -1,6 +1,6 @@
 """Speak to the task service from another context: create and cancel by the outbox, look, watch."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import NamedTuple
 
 import grpc.aio
@@ -73,15 +73,24 @@ class TaskPeer:
         return views
 
     async def watch(
-        self, task_ids: Sequence[str] = (), *, types: Sequence[str] = ()
+        self,
+        task_ids: Sequence[str] = (),
+        *,
+        types: Sequence[str] = (),
+        on_open: Callable[[], None] | None = None,
     ) -> AsyncGenerator[TaskView, None]:
         """Yield tasks as they are and as they change, until the server ends the stream.
 
-        At most 500 ids; no ids and no types mean every task. Close the iterator (``aclosing``) to end
+        At most 500 ids; no ids and no types mean every task. ``on_open`` hears that the server has taken the
+        call: what changes from then on is told. Close the iterator (``aclosing``) to end
         the call. Raises ``grpc.aio.AioRpcError`` when the stream breaks.
         """
         request = task_service_pb2.WatchTasksRequest(task_ids=task_ids, types=types)
-        async with reading(self._stub.WatchTasks(request)) as responses:
+        call = self._stub.WatchTasks(request)
+        async with reading(call) as responses:
+            await call.initial_metadata()
+            if on_open is not None:
+                on_open()
             async for response in responses:
                 yield _view(response.task)
 

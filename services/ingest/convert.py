@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, spider_pb2
+from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_work_service_pb2, spider_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from libs.common.errors import FieldViolation, InvalidArgument
@@ -188,6 +188,11 @@ _IMAGE_TEXTS = (
     "dhash",
     "pauses",
 )
+
+
+def pause_messages(rows: Sequence[AnyRow]) -> list[ingest_work_service_pb2.HostPause]:
+    """Return the hosts to be left alone, each with what is left of its pause."""
+    return [ingest_work_service_pb2.HostPause(host=row.host, pause=row.length) for row in rows]
 
 
 def image_values(

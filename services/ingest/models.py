@@ -163,6 +163,14 @@ job_images = Table(
     CheckConstraint("result IN ('stored', 'failed')", name="job_images_result"),
 )
 
+# Hosts that asked a worker to be left alone; a row is worth nothing once its time has come.
+host_pauses = Table(
+    "host_pauses",
+    metadata,
+    Column("host", Text, primary_key=True),
+    Column("until", DateTime(timezone=True), nullable=False),
+)
+
 # What administrators removed, and who did.
 audit_log = Table(
     "audit_log",

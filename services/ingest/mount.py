@@ -112,7 +112,7 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
         service_names=_NAMES,
         loops=loops,
         close=close,
-        urgent=all_of(_NAMES[1], "RecordImages", "FinishJob"),
+        urgent=all_of(_NAMES[1], "RecordImages", "FinishJob", "PauseHost"),
         checks={DATABASE: wires.answers.check},
     )
 

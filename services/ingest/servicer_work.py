@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
 from libs.common.interceptors.call import ServicerContext
-from services.ingest import convert, repository_job
+from services.ingest import convert, repository_job, repository_pause
 from services.ingest.errors import JobNotFound, LeaseLost, Superseded
 from services.ingest.metrics import IngestMetrics
 from services.ingest.models import AnyRow
@@ -41,13 +41,16 @@ class IngestWorkServicer(ingest_work_service_pb2_grpc.IngestWorkServiceServicer)
             if row is None:
                 row = await self._decided(session, run)
             images = await repository_job.images_of(session, row.id)
+            pauses = await repository_pause.pauses(session)
         state = ingest_work_service_pb2.BEGIN_STATE_BEGUN
         if row.status == JobStatus.DONE:
             state = ingest_work_service_pb2.BEGIN_STATE_ALREADY_FINISHED
         gallery = gallery_pb2.Gallery.FromString(row.gallery)
         job = convert.job_message(row)
         job.images.extend(convert.kept_messages(images))
-        return ingest_work_service_pb2.BeginJobResponse(state=state, gallery=gallery, job=job)
+        return ingest_work_service_pb2.BeginJobResponse(
+            state=state, gallery=gallery, job=job, host_pauses=convert.pause_messages(pauses)
+        )
 
     async def _decided(self, session: AsyncSession, run: RunKey) -> AnyRow:
         """Return the job of a begin that changed nothing, when that is a repeat or the job is done."""
@@ -72,7 +75,8 @@ class IngestWorkServicer(ingest_work_service_pb2_grpc.IngestWorkServiceServicer)
                 raise await self._why_not(session, run)
             values = convert.image_values(gallery_pb2.Gallery.FromString(row.gallery), request.images)
             await repository_job.record_images(session, run.job_id, values)
-        return ingest_work_service_pb2.RecordImagesResponse()
+            pauses = await repository_pause.pauses(session)
+        return ingest_work_service_pb2.RecordImagesResponse(host_pauses=convert.pause_messages(pauses))
 
     async def FinishJob(
         self, request: ingest_work_service_pb2.FinishJobRequest, context: ServicerContext
@@ -92,6 +96,16 @@ class IngestWorkServicer(ingest_work_service_pb2_grpc.IngestWorkServiceServicer)
         if ended_now:
             self._metrics.ended(None if done is None else DoneReason(done["done_reason"]))
         return ingest_work_service_pb2.FinishJobResponse(job=convert.job_message(row))
+
+    async def PauseHost(
+        self, request: ingest_work_service_pb2.PauseHostRequest, context: ServicerContext
+    ) -> ingest_work_service_pb2.PauseHostResponse:
+        """Let all workers leave a host alone (domain.md 3.9)."""
+        asked = request.host_pause
+        async with self._database.begin() as session:
+            await repository_pause.pause(session, asked.host, asked.pause.ToTimedelta())
+            await repository_pause.forget_past(session)
+        return ingest_work_service_pb2.PauseHostResponse()
 
     async def _ended_by(self, session: AsyncSession, run: RunKey) -> AnyRow:
         row = await repository_job.get(session, run.job_id)

@@ -134,6 +134,8 @@ class PeopleServicer(task_service_pb2_grpc.TaskServiceServicer):
         self, request: pb.WatchTasksRequest, context: ServicerContext
     ) -> AsyncIterator[pb.WatchTasksResponse]:
         """Follow tasks by level."""
+        # At once: a reader of a quiet queue would otherwise not know that it is heard.
+        await context.send_initial_metadata(())
         async for row in self._watches.watch(_filter(request)):
             yield pb.WatchTasksResponse(task=task_message(row, self._limits, with_payload=False))
 

@@ -57,8 +57,3 @@ def status_after(
     if (retryable or end is End.LOST) and attempts < max_attempts:
         return Status.PENDING
     return Status.FAILED
-
-
-def retry_ceiling_seconds(attempts: int, *, base: float, longest: float) -> float:
-    """Return the upper bound of the pause after failure number `attempts`; the draw is from 0 to it."""
-    return min(longest, base * 2.0 ** min(max(attempts, 1) - 1, 30))

@@ -16,11 +16,11 @@ from typing import BinaryIO
 from libs.common.objects.store import (
     ABANDONED_SECONDS,
     TEMPORARY_FOLDER,
+    CountedErrors,
     ObjectInfo,
     ObjectMissing,
     StoreUnavailable,
     checked_key,
-    error_count,
 )
 
 
@@ -34,7 +34,7 @@ class LocalStore:
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         self._temporary = self._root / TEMPORARY_FOLDER
-        self._error_count = error_count("local")
+        self._errors = CountedErrors("local", _storage_errors)
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         """See ObjectStore."""
@@ -134,15 +134,6 @@ class LocalStore:
         """See ObjectStore."""
         with self._errors():
             return await asyncio.to_thread(self._sweep, time.time() - older_than_seconds)
-
-    @contextmanager
-    def _errors(self, key: str | None = None) -> Iterator[None]:
-        try:
-            with _storage_errors(key):
-                yield
-        except StoreUnavailable:
-            self._error_count.add("local")
-            raise
 
     def _path(self, key: str) -> Path:
         return self._root / checked_key(key)

@@ -16,11 +16,11 @@ from obstore.store import S3Store as Bucket
 from libs.common.objects.multiparts import end_abandoned
 from libs.common.objects.store import (
     ABANDONED_SECONDS,
+    CountedErrors,
     ObjectInfo,
     ObjectMissing,
     StoreUnavailable,
     checked_key,
-    error_count,
 )
 
 PART_BYTES = 8 << 20
@@ -45,7 +45,7 @@ class S3Store:
     def __init__(self, bucket: str, prefix: str, config: dict[str, str]) -> None:
         """Connect lazily; `config` has obstore's S3 names; keys that it leaves out are in the environment."""
         self._place = (bucket, prefix, config)
-        self._error_count = error_count("s3")
+        self._errors = CountedErrors("s3", _storage_errors)
         self._bucket = _client(self._place, REQUEST_TIMEOUT)
         # a client has one timeout, so that whole images have a client of their own
         self._patient = _client(self._place, REQUEST_TIMEOUT * (SINGLE_PUT_BYTES // PART_BYTES))
@@ -154,15 +154,6 @@ class S3Store:
         """See ObjectStore."""
         with self._errors():
             await obstore.list_with_delimiter_async(self._bucket)
-
-    @contextmanager
-    def _errors(self, key: str | None = None) -> Iterator[None]:
-        try:
-            with _storage_errors(key):
-                yield
-        except StoreUnavailable:
-            self._error_count.add("s3")
-            raise
 
 
 def _client(place: tuple[str, str, dict[str, str]], timeout: timedelta) -> Bucket:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -93,14 +93,31 @@ class ObjectStore(Protocol):
         ...
 
 
-def error_count(kind: str) -> Tally:
-    """Return what counts the operations that fail in a store of this kind (`local`, `s3`)."""
-    tally = Tally.of(
-        None, "store.errors", ("store",),
-        unit="{operation}", description="operations on the object store that failed",
-    )  # fmt: skip
-    tally.add(kind, count=0)  # seen before the first one: a rise from nothing is no rise
-    return tally
+class CountedErrors:
+    """Turns errors into the store's, and counts the operations that found it unavailable.
+
+    `kind` is that of the store (`local`, `s3`); `translated`, given an object's key or None, is the block in
+    which its errors become those of `ObjectStore`.
+    """
+
+    def __init__(self, kind: str, translated: Callable[[str | None], AbstractContextManager[None]]) -> None:
+        self._kind = kind
+        self._translated = translated
+        self._tally = Tally.of(
+            None, "store.errors", ("store",),
+            unit="{operation}", description="operations on the object store that failed",
+        )  # fmt: skip
+        self._tally.add(kind, count=0)  # seen before the first one: a rise from nothing is no rise
+
+    @contextmanager
+    def __call__(self, key: str | None = None) -> Iterator[None]:
+        """Surround one operation."""
+        try:
+            with self._translated(key):
+                yield
+        except StoreUnavailable:
+            self._tally.add(self._kind)
+            raise
 
 
 def checked_key(key: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -37,9 +38,17 @@ class Fetched:
 class Downloader:
     """One HTTP session for all galleries of a worker."""
 
-    def __init__(self, settings: IngestWorkerSettings) -> None:
+    def __init__(
+        self,
+        settings: IngestWorkerSettings,
+        pauses: HostPauses,
+        *,
+        tell_pause: Callable[[str, float], Awaitable[None]],
+    ) -> None:
+        """Prepare; `tell_pause` tells other workers that a host asked for a pause of so many seconds."""
         self._settings = settings
-        self._pauses = HostPauses(settings.longest_host_wait_seconds)
+        self._pauses = pauses
+        self._tell_pause = tell_pause
         self._fetching = Fetching(
             Manners(
                 user_agent="frontrow-ingest/1",
@@ -85,6 +94,8 @@ class Downloader:
             except _Resting as resting:  # no time of the image's own is spent on it, and no connection held
                 await self._pauses.wait(resting.host)
             except _Busy as busy:
+                if busy.pause_seconds:
+                    await self._tell_pause(busy.host, busy.pause_seconds)
                 if asked or busy.pause_seconds is None:
                     raise busy.problem() from busy
                 asked = True

@@ -1,4 +1,4 @@
-"""Hosts that asked for a pause (429 or 503 with Retry-After), for all galleries of a worker."""
+"""Hosts that asked for a pause (429 or 503 with Retry-After) of any worker, for all galleries of this one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class HostPauses:
         self._until: dict[str, float] = {}
 
     def pause(self, host: str, seconds: float) -> None:
-        """Leave a host alone for some seconds; a longer pause that is on stays."""
+        """Leave a host alone for some seconds; a pause that ends later stays."""
         until = time.monotonic() + seconds
         self._until[host] = max(until, self._until.get(host, 0.0))
 

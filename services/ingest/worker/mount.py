@@ -17,6 +17,7 @@ from libs.common.objects import ObjectStore, StoreUnavailable, open_store
 from libs.common.surroundings import Surroundings
 from services.ingest.worker.decode import Decoder
 from services.ingest.worker.download import Downloader
+from services.ingest.worker.hosts import HostPauses
 from services.ingest.worker.images import GalleryImages
 from services.ingest.worker.peers import IngestPeer, IntakePeer
 from services.ingest.worker.pipeline import IngestHandler
@@ -71,7 +72,9 @@ class IngestWorker:
             peers.review_address, transport=transport, actor="ingest-worker", idempotent=_REPEATABLE
         )
         self._stack.push_async_callback(to_review.close)
-        ingest, intake = IngestPeer(to_ingest), IntakePeer(to_review)
+        pauses = HostPauses(self._settings.longest_host_wait_seconds)
+        ingest, intake = IngestPeer(to_ingest, pauses), IntakePeer(to_review)
+        downloader = Downloader(self._settings, pauses, tell_pause=ingest.pause_host)
         decoder = self._decoder
         if decoder is None:
             decoder = Decoder(self._settings)
@@ -81,7 +84,7 @@ class IngestWorker:
             ingest=ingest,
             intake=intake,
             store=self._store,
-            downloader=await self._stack.enter_async_context(Downloader(self._settings)),
+            downloader=await self._stack.enter_async_context(downloader),
             decoder=decoder,
         )
         self._worker = Worker(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import TypeVar
 
 import grpc
+import structlog
 from frontrow.ingest.v1 import (
     gallery_pb2,
     ingest_job_pb2,
@@ -17,7 +19,9 @@ from frontrow.worker import Infrastructure, Run
 
 from libs.common.client import error_info, is_outage
 from services.ingest.peers import CALL_SECONDS, Found, IntakeChecks, runway_texts, street_texts
+from services.ingest.worker.hosts import HostPauses
 
+log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
@@ -43,17 +47,20 @@ async def _asked(call: Awaitable[T]) -> T:
 
 
 class IngestPeer:
-    """IngestWorkService, for one run after another."""
+    """IngestWorkService, for one run after another; `pauses` learn what other workers were asked by hosts."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    def __init__(self, channel: grpc.aio.Channel, pauses: HostPauses) -> None:
         self._stub = ingest_work_service_pb2_grpc.IngestWorkServiceStub(channel)
+        self._pauses = pauses
 
     async def begin(self, run: Run, job_id: str) -> ingest_work_service_pb2.BeginJobResponse:
         """Take the job for a run."""
         request = ingest_work_service_pb2.BeginJobRequest(
             job_id=job_id, task_id=run.task_id, task_version=run.version, attempt=run.attempt
         )
-        return await _asked(self._stub.BeginJob(request, timeout=CALL_SECONDS))
+        begun = await _asked(self._stub.BeginJob(request, timeout=CALL_SECONDS))
+        self._heed(begun.host_pauses)
+        return begun
 
     async def record(self, run: Run, job_id: str, images: Sequence[ingest_job_pb2.ImageOutcome]) -> None:
         """Keep what became of some images."""
@@ -61,7 +68,22 @@ class IngestPeer:
             request = ingest_work_service_pb2.RecordImagesRequest(
                 job_id=job_id, task_id=run.task_id, task_version=run.version, images=images
             )
-            await _asked(self._stub.RecordImages(request, timeout=CALL_SECONDS))
+            recorded = await _asked(self._stub.RecordImages(request, timeout=CALL_SECONDS))
+            self._heed(recorded.host_pauses)
+
+    def _heed(self, pauses: Iterable[ingest_work_service_pb2.HostPause]) -> None:
+        for told in pauses:
+            self._pauses.pause(told.host, told.pause.ToTimedelta().total_seconds())
+
+    async def pause_host(self, host: str, seconds: float) -> None:
+        """Tell other workers what a host asked for; what isn't told costs it a request of each of them."""
+        request = ingest_work_service_pb2.PauseHostRequest()
+        request.host_pause.host = host
+        request.host_pause.pause.FromTimedelta(timedelta(seconds=seconds))
+        try:
+            await _asked(self._stub.PauseHost(request, timeout=CALL_SECONDS))
+        except (Infrastructure, PeerRefused) as error:
+            log.warning("ingest.pause_not_told", error=str(error))
 
     async def done(self, run: Run, job_id: str, done: ingest_work_service_pb2.JobDone) -> None:
         """End the job well."""

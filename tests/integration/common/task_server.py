@@ -48,6 +48,8 @@ class MemoryTasks(Servicer):
         self.batches: list[int] = []
         self.watches: list[task_service_pb2.WatchTasksRequest] = []
         self._watchers: set[asyncio.Queue[task_pb2.Task | None]] = set()
+        self.accepts = asyncio.Event()
+        self.accepts.set()
 
     def put(self, task: task_pb2.Task) -> None:
         self.tasks[task.id] = task
@@ -107,9 +109,11 @@ class MemoryTasks(Servicer):
         self, request: task_service_pb2.WatchTasksRequest, context: Context
     ) -> AsyncIterator[task_service_pb2.WatchTasksResponse]:
         self.watches.append(request)
+        await self.accepts.wait()
         changes: asyncio.Queue[task_pb2.Task | None] = asyncio.Queue()
         self._watchers.add(changes)
         try:
+            await context.send_initial_metadata(())
             for task in list(self.tasks.values()):
                 yield task_service_pb2.WatchTasksResponse(task=task)
             while (changed := await changes.get()) is not None:

@@ -8,7 +8,6 @@ import pytest
 from frontrow.task.v1 import task_pb2
 from sqlalchemy import text
 
-from libs.common import follow
 from libs.common.client import connect
 from libs.common.db import Database
 from libs.common.follow import Follower
@@ -158,9 +157,8 @@ async def test_many_rows_are_asked_for_a_hundred_at_a_time(
 
 
 async def test_a_long_queue_is_asked_for_by_slices_while_the_stream_flows(
-    patient: Follower, jobs: Jobs, tasks: MemoryTasks, monkeypatch: pytest.MonkeyPatch
+    patient: Follower, jobs: Jobs, tasks: MemoryTasks
 ) -> None:
-    monkeypatch.setattr(follow, "_SETTLED_SECONDS", 0.0)
     await eventually(lambda: tasks.watching == 1)
     patient.wake()
     await asyncio.sleep(0.5)  # now a look has found that there was nothing, with the stream open
@@ -173,6 +171,22 @@ async def test_a_long_queue_is_asked_for_by_slices_while_the_stream_flows(
         await eventually(lambda asked=asked: sum(tasks.batches) == asked, 30)  # type: ignore[misc]
         patient.wake()
     await eventually(lambda: len(jobs.acts) == 2500, 30)  # every row's turn has come
+
+
+async def test_a_stream_that_the_server_has_not_taken_yet_stands_in_for_nothing(
+    peer: TaskPeer, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    tasks.accepts.clear()
+    follower = Follower(peer, jobs, interval_seconds=3600)
+    await follower.start()
+    await eventually(lambda: tasks.watches)
+    for task_id in await jobs.add_many(1500):
+        tasks.tasks[task_id] = _task(task_id, PROCESSING, 1)
+    for looks in (1, 2):
+        await follower.look()
+        assert sum(tasks.batches) == looks * 1500
+    tasks.accepts.set()
+    await follower.stop()
 
 
 async def test_what_breaks_for_one_row_does_not_hold_up_the_others(

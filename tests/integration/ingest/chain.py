@@ -257,7 +257,7 @@ async def all_of(*awaitables: object) -> list[ingest_job_pb2.IngestJob]:
 
 
 @asynccontextmanager
-async def worker_process(chain: Chain) -> AsyncIterator[asyncio.subprocess.Process]:
+async def worker_process(chain: Chain, **settings: str) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run `python -m services.ingest.worker` against the chain; killed at the end if it still runs."""
     peers = chain.common.peers
     environment = {
@@ -271,6 +271,7 @@ async def worker_process(chain: Chain) -> AsyncIterator[asyncio.subprocess.Proce
         "FRONTROW_INGEST_WORKER_LISTEN": "127.0.0.1:0",
         "FRONTROW_INGEST_WORKER_DECODERS": "1",
         "FRONTROW_INGEST_WORKER_SCRATCH": str(chain.folder / "scratch"),
+        **{f"FRONTROW_INGEST_WORKER_{name.upper()}": value for name, value in settings.items()},
     }
     argv = [sys.executable, "-m", "services.ingest.worker"]
     process = await asyncio.create_subprocess_exec(*argv, env=environment)

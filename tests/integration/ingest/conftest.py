@@ -36,6 +36,7 @@ from tests.integration.objects.servers import moto_endpoint, seaweedfs_endpoint,
 
 if TYPE_CHECKING:
     from tests.integration.ingest.chain import Chain
+    from tests.integration.ingest.runs import Run
 
 SEALING_KEY = "5e" * 32
 STORES = ("local", "moto", "seaweedfs")
@@ -194,3 +195,14 @@ async def chain(
 def article(request: pytest.FixtureRequest) -> str:
     """Give an address of an article that no other test uses."""
     return f"https://vogue.example/{request.node.name}"
+
+
+@pytest.fixture
+async def run(ingest: Ingest) -> Run:
+    """Give a job of two images and the calls of its runs."""
+    from tests.integration.ingest.runs import Run
+
+    message = gallery("https://a/1.jpg", "https://a/2.jpg")
+    made = await ingest.call(ingest_service_pb2.SubmitGalleryRequest(gallery=message))
+    request = ingest_service_pb2.GetIngestJobRequest(job_id=made.job_id)
+    return Run(ingest, (await ingest.stub.GetIngestJob(request)).job)

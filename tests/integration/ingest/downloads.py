@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from services.ingest.worker.download import Downloader, Fetched
+from services.ingest.worker.hosts import HostPauses
 from services.ingest.worker.problems import ImageProblem
 from services.ingest.worker.settings import IngestWorkerSettings
 
@@ -27,10 +28,20 @@ def settings(**changes: object) -> IngestWorkerSettings:
     return IngestWorkerSettings(**(values | changes))  # type: ignore[arg-type]
 
 
+def downloader(used: IngestWorkerSettings, told: list[tuple[str, float]] | None = None) -> Downloader:
+    """Return a downloader; the pauses that it would tell other workers of are added to `told`."""
+
+    async def tell(host: str, seconds: float) -> None:
+        if told is not None:
+            told.append((host, seconds))
+
+    return Downloader(used, HostPauses(used.longest_host_wait_seconds), tell_pause=tell)
+
+
 async def fetch(url: str, target: Path, *, referer: str = "", **changes: object) -> Fetched:
     """Fetch one image into a folder."""
-    async with Downloader(settings(**changes)) as downloader:
-        return await downloader.fetch(url, referer=referer, target=target / "image")
+    async with downloader(settings(**changes)) as opened:
+        return await opened.fetch(url, referer=referer, target=target / "image")
 
 
 async def reason(url: str, target: Path, **changes: object) -> str:

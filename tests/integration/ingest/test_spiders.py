@@ -10,29 +10,12 @@ import grpc
 import pytest
 from frontrow.client import Refused, SpiderClient
 from frontrow.ingest.v1 import ingest_job_pb2, ingest_service_pb2
-from sqlalchemy import func, select
+from sqlalchemy import select
 
-from libs.common.client import error_info
 from libs.common.db import Database
 from services.ingest.models import spider_keys
 from tests.integration.ingest.conftest import Ingest, gallery
-
-
-def submission(request_id: str = "", **changes: object) -> ingest_service_pb2.SubmitGalleryRequest:
-    return ingest_service_pb2.SubmitGalleryRequest(gallery=gallery(**changes), request_id=request_id)  # type: ignore[arg-type]
-
-
-async def refusal(awaitable: object) -> tuple[grpc.StatusCode, str, dict[str, str]]:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await awaitable  # type: ignore[misc]
-    found = error_info(caught.value)
-    return found.code, found.reason, found.metadata
-
-
-async def count(database: Database, table: object, spider_id: str) -> int:
-    async with database.begin() as session:
-        query = select(func.count()).where(table.c.spider_id == UUID(spider_id))  # type: ignore[attr-defined]
-        return (await session.execute(query)).scalar_one()
+from tests.integration.ingest.submissions import refusal, submission
 
 
 async def test_a_database_dump_does_not_hold_the_secret(ingest: Ingest, database: Database) -> None:

@@ -14,7 +14,7 @@ import pytest
 from frontrow.client import sign
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2
 from frontrow.task.v1 import task_service_pb2
-from sqlalchemy import func, select, text
+from sqlalchemy import select, text
 
 from libs.common.client import error_info
 from libs.common.db import Database
@@ -25,23 +25,7 @@ from services.ingest.repository_submit import FirstJob
 from services.ingest.servicer import SUBMIT_METHOD
 from services.ingest.signature import Credentials, expected_signature
 from tests.integration.ingest.conftest import Ingest, gallery
-
-
-def submission(request_id: str = "", **changes: object) -> ingest_service_pb2.SubmitGalleryRequest:
-    return ingest_service_pb2.SubmitGalleryRequest(gallery=gallery(**changes), request_id=request_id)  # type: ignore[arg-type]
-
-
-async def refusal(awaitable: object) -> tuple[grpc.StatusCode, str, dict[str, str]]:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await awaitable  # type: ignore[misc]
-    found = error_info(caught.value)
-    return found.code, found.reason, found.metadata
-
-
-async def count(database: Database, table: object, spider_id: str) -> int:
-    async with database.begin() as session:
-        query = select(func.count()).where(table.c.spider_id == UUID(spider_id))  # type: ignore[attr-defined]
-        return (await session.execute(query)).scalar_one()
+from tests.integration.ingest.submissions import count, refusal, submission
 
 
 async def test_nonce_job_and_the_order_for_its_task_come_together(ingest: Ingest, database: Database) -> None:

@@ -4,81 +4,21 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-import grpc
 import pytest
 from frontrow.ingest.v1 import ingest_job_pb2, ingest_service_pb2, ingest_work_service_pb2
 
-from libs.common.client import error_info
 from libs.common.db import Database
 from services.ingest.refusals import TaskRefusals
 from services.ingest.repository_follow import JobFollowSource
 from tests.integration.ingest.conftest import Ingest, gallery
+from tests.integration.ingest.runs import Run, reason, stored
 
 BEGUN = ingest_work_service_pb2.BEGIN_STATE_BEGUN
 PROCESSING = ingest_job_pb2.INGEST_JOB_STATUS_PROCESSING
 
 
-class Run:
-    """One job and the calls of its runs."""
-
-    def __init__(self, ingest: Ingest, job: ingest_job_pb2.IngestJob) -> None:
-        self.ingest, self.job_id, self.task_id = ingest, job.job_id, job.task_id
-
-    async def begin(
-        self, version: int, *, task_id: str = "", attempt: int = 1
-    ) -> ingest_work_service_pb2.BeginJobResponse:
-        return await self.ingest.work.BeginJob(
-            ingest_work_service_pb2.BeginJobRequest(
-                job_id=self.job_id,
-                task_id=task_id or self.task_id,
-                task_version=version,
-                attempt=attempt,
-            )
-        )
-
-    async def record(self, version: int, *outcomes: ingest_job_pb2.ImageOutcome) -> None:
-        await self.ingest.work.RecordImages(
-            ingest_work_service_pb2.RecordImagesRequest(
-                job_id=self.job_id, task_id=self.task_id, task_version=version, images=outcomes
-            )
-        )
-
-    async def finish(self, version: int, **outcome: object) -> ingest_job_pb2.IngestJob:
-        request = ingest_work_service_pb2.FinishJobRequest(
-            job_id=self.job_id,
-            task_id=self.task_id,
-            task_version=version,
-            **outcome,  # type: ignore[arg-type]
-        )
-        return (await self.ingest.work.FinishJob(request)).job
-
-    async def job(self) -> ingest_job_pb2.IngestJob:
-        request = ingest_service_pb2.GetIngestJobRequest(job_id=self.job_id)
-        return (await self.ingest.stub.GetIngestJob(request)).job
-
-
 CREATED = {"done": ingest_work_service_pb2.JobDone(reason=ingest_job_pb2.DONE_REASON_CREATED, draft_id="7")}
 BROKEN = {"failed": ingest_work_service_pb2.JobFailed(reason="IMAGE_REJECTED", message="image 1")}
-
-
-@pytest.fixture
-async def run(ingest: Ingest) -> Run:
-    message = gallery("https://a/1.jpg", "https://a/2.jpg")
-    made = await ingest.call(ingest_service_pb2.SubmitGalleryRequest(gallery=message))
-    request = ingest_service_pb2.GetIngestJobRequest(job_id=made.job_id)
-    return Run(ingest, (await ingest.stub.GetIngestJob(request)).job)
-
-
-def stored(url: str, key: str = "media/aa/aa.jpg") -> ingest_job_pb2.ImageOutcome:
-    return ingest_job_pb2.ImageOutcome(
-        url=url, result=ingest_job_pb2.IMAGE_RESULT_STORED, media_key=key, sha256="ab" * 32, size_bytes=5
-    )
-
-
-async def reason(awaitable: object) -> str:
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await awaitable  # type: ignore[misc]
-    return error_info(caught.value).reason
 
 
 async def test_a_begin_may_be_repeated_and_gives_the_gallery_with_what_was_kept(run: Run) -> None:

@@ -16,9 +16,9 @@ from PIL import Image
 from libs.common.fetch_problems import MachineTrouble
 from libs.common.testing import eventually
 from services.ingest.worker.decode import Decoder
-from services.ingest.worker.download import Downloader
 from services.ingest.worker.settings import IngestWorkerSettings
 from tests.integration.ingest.chain import Chain
+from tests.integration.ingest.downloads import downloader
 from tests.integration.ingest.site import Site, image_site, picture
 
 FULL_DISK = Path("/dev/full")  # the kernel's own: every write says ENOSPC
@@ -42,26 +42,26 @@ def limited(which: int, most: int) -> Iterator[None]:
 
 
 async def test_a_full_disk_is_the_workers_trouble_and_not_the_connections(site: Site) -> None:
-    async with Downloader(IngestWorkerSettings(allow_loopback=True)) as downloader:
+    async with downloader(IngestWorkerSettings(allow_loopback=True)) as opened:
         with pytest.raises(MachineTrouble, match="No space left"):
-            await downloader.fetch(site.picture("a.jpg"), referer="", target=FULL_DISK)
+            await opened.fetch(site.picture("a.jpg"), referer="", target=FULL_DISK)
 
 
 async def test_a_scratch_folder_that_is_gone_is_the_workers_trouble(site: Site, tmp_path: Path) -> None:
-    async with Downloader(IngestWorkerSettings(allow_loopback=True)) as downloader:
+    async with downloader(IngestWorkerSettings(allow_loopback=True)) as opened:
         with pytest.raises(MachineTrouble, match="scratch folder"):
-            await downloader.fetch(site.picture("a.jpg"), referer="", target=tmp_path / "gone" / "1")
+            await opened.fetch(site.picture("a.jpg"), referer="", target=tmp_path / "gone" / "1")
 
 
 async def test_a_process_without_descriptors_does_not_blame_the_host(site: Site, tmp_path: Path) -> None:
     url = site.picture("a.jpg")
-    async with Downloader(IngestWorkerSettings(allow_loopback=True)) as downloader:
+    async with downloader(IngestWorkerSettings(allow_loopback=True)) as opened:
         (tmp_path / "1").touch()
         free = os.open("/dev/null", os.O_RDONLY)
         os.close(free)
         with limited(resource.RLIMIT_NOFILE, free), pytest.raises(MachineTrouble):
-            await downloader.fetch(url, referer="", target=tmp_path / "1")
-        assert (await downloader.fetch(url, referer="", target=tmp_path / "1")).size > 0
+            await opened.fetch(url, referer="", target=tmp_path / "1")
+        assert (await opened.fetch(url, referer="", target=tmp_path / "1")).size > 0
 
 
 async def test_thumbnails_that_find_no_room_are_the_workers_trouble(decoder: Decoder, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from frontrow.asr.v1 import (
 
 from libs.common.client import reading
 from tests.integration.slicing.asr_server import Asr
-from tests.integration.slicing.runs import begin, clip, save
+from tests.integration.slicing.runs import begin, clip, fail_by, save
 
 OTIO = editing_draft_pb2.DRAFT_FORMAT_OTIO
 JIANYING = editing_draft_pb2.DRAFT_FORMAT_JIANYING
@@ -107,14 +107,11 @@ async def fail_draft(
     retryable: bool = False,
 ) -> None:
     """Fail a run on a draft."""
-    await asr.slicing.FailSlicing(
-        slicing_service_pb2.FailSlicingRequest(
-            video_project_id=draft.video_project_id,
-            editing_draft_id=draft.id,
-            task_id=draft.draft_task_id,
-            task_version=version,
-            reason=reason,
-            message=f"because of {reason}",
-            retryable=retryable,
-        )
+    request = slicing_service_pb2.FailSlicingRequest(
+        video_project_id=draft.video_project_id,
+        editing_draft_id=draft.id,
+        task_id=draft.draft_task_id,
+        task_version=version,
+        retryable=retryable,
     )
+    await fail_by(asr, request, reason)

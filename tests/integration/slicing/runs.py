@@ -71,13 +71,13 @@ async def fail(
     retryable: bool = False,
 ) -> None:
     """Fail a run."""
-    await asr.slicing.FailSlicing(
-        slicing_service_pb2.FailSlicingRequest(
-            video_project_id=project.id,
-            task_id=project.slice_task_id,
-            task_version=version,
-            reason=reason,
-            message=f"because of {reason}",
-            retryable=retryable,
-        )
+    request = slicing_service_pb2.FailSlicingRequest(
+        video_project_id=project.id, task_id=project.slice_task_id, task_version=version, retryable=retryable
     )
+    await fail_by(asr, request, reason)
+
+
+async def fail_by(asr: Asr, request: slicing_service_pb2.FailSlicingRequest, reason: str) -> None:
+    """Make the call that fails a run, with a reason and a message made of it."""
+    request.reason, request.message = reason, f"because of {reason}"
+    await asr.slicing.FailSlicing(request)

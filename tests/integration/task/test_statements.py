@@ -22,7 +22,7 @@ from services.task import (
 )
 from services.task.repository_create import NewTask, create
 from services.task.repository_end import Backoff, Ending, end_runs
-from services.task.states import End, Status, retry_ceiling_seconds, status_after
+from services.task.states import End, Status, status_after
 
 
 @pytest.fixture
@@ -66,9 +66,29 @@ async def test_the_end_of_a_run_in_sql_is_that_of_the_pure_decision(connection: 
         assert row["attempts"] == attempts - uncharged
         pause = row["pause"].total_seconds() if row["pause"] is not None else 0.0
         if end is End.FAILED and expected is Status.PENDING:
-            assert 0 < pause <= retry_ceiling_seconds(attempts, base=4, longest=6)
+            assert 0 < pause <= 4
         else:
             assert pause == 0
+
+
+@pytest.mark.parametrize(("attempts", "ceiling"), [(1, 1), (2, 2), (5, 16), (11, 600), (5_000, 600)])
+async def test_the_pause_after_a_failure_is_drawn_from_all_up_to_a_ceiling_that_doubles_to_the_longest(
+    connection: Connection, attempts: int, ceiling: float
+) -> None:
+    created = await create(connection, [_new("backoff") for _ in range(64)])
+    ids = [answer.row["id"] for answer in created]
+    await connection.execute(
+        "UPDATE task.tasks SET status = 'processing', version = 1, claimed_by = 'w', started_at = now(), "
+        "heartbeat_at = now(), progress_at = now(), attempts = $2, max_attempts = 10000 "
+        "WHERE id = ANY($1::uuid[])",
+        ids, attempts,
+    )  # fmt: skip
+    endings = [Ending(task_id, 1, End.FAILED, retryable=True) for task_id in ids]
+    result = await end_runs(connection, endings, Backoff(1, 600))
+    now = await connection.fetchval("SELECT now()")  # of the transaction that the test is
+    pauses = [(task.due_at - now).total_seconds() for task in result.ended if task.due_at is not None]
+    assert len(pauses) == 64
+    assert 0 < min(pauses) < ceiling / 2 < max(pauses) <= ceiling
 
 
 async def _seed(connection: Connection, belief: str) -> None:

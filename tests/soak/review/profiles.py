@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
-
+from tests.soak.machine_profile import drive
 from tests.soak.review.machine import machine_on
 from tests.soak.review.rig import Rig
 
 STEPS_AN_EXAMPLE = 40
-_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
 def run_machine(
@@ -23,20 +20,14 @@ def run_machine(
     `repeatable`: the same examples each time. Otherwise new ones, and a failure prints how to have it again.
     """
     rig = Rig(database_url, folder)
-    profile = settings(
-        max_examples=examples,
-        stateful_step_count=STEPS_AN_EXAMPLE,
-        derandomize=repeatable,
-        database=None,
-        deadline=None,
-        print_blob=True,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=_SLOW,
-    )
     try:
-        while True:
-            run_state_machine_as_test(machine_on(rig), settings=profile)
-            if rig.steps >= steps:
-                return rig.outcomes + Counter(steps=rig.steps)
+        drive(
+            machine_on(rig),
+            lambda: rig.steps >= steps,
+            examples=examples,
+            steps_an_example=STEPS_AN_EXAMPLE,
+            repeatable=repeatable,
+        )
+        return rig.outcomes + Counter(steps=rig.steps)
     finally:
         rig.close()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
-
+from tests.soak.machine_profile import drive
 from tests.soak.task.machine import machine_on
 from tests.soak.task.rig import Rig
 
 STEPS_AN_EXAMPLE = 50
-_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
 def run_machine(database_url: str, *, examples: int, steps: int = 0, repeatable: bool) -> int:
@@ -18,20 +15,14 @@ def run_machine(database_url: str, *, examples: int, steps: int = 0, repeatable:
     `repeatable`: the same examples each time. Otherwise new ones, and a failure prints how to have it again.
     """
     rig = Rig(database_url)
-    profile = settings(
-        max_examples=examples,
-        stateful_step_count=STEPS_AN_EXAMPLE,
-        derandomize=repeatable,
-        database=None,
-        deadline=None,
-        print_blob=True,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=_SLOW,
-    )
     try:
-        while True:
-            run_state_machine_as_test(machine_on(rig), settings=profile)
-            if rig.steps >= steps:
-                return rig.steps
+        drive(
+            machine_on(rig),
+            lambda: rig.steps >= steps,
+            examples=examples,
+            steps_an_example=STEPS_AN_EXAMPLE,
+            repeatable=repeatable,
+        )
+        return rig.steps
     finally:
         rig.close()

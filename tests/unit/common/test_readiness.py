@@ -12,7 +12,8 @@ from grpc_health.v1 import health_pb2
 
 from libs.common import readiness
 from libs.common.health import Health
-from libs.common.readiness import Readiness
+from libs.common.readiness import DATABASE, DatabaseAnswers, Readiness
+from libs.common.settings import DatabaseSettings
 from libs.common.testing import eventually
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -106,3 +107,28 @@ async def test_a_hiccup_is_no_outage() -> None:
             await eventually(lambda: thing.looks > looks + 5)
         assert (logs, await serves(health)) == ([], True)
         await watch.aclose()
+
+
+async def test_a_database_that_says_nothing_is_silent_however_short_the_wait_for_a_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(readiness, "SILENT_SECONDS", 0.0)
+    over = asyncio.Event()
+
+    async def say_nothing(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await over.wait()
+        writer.close()
+
+    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    settings = DatabaseSettings(url=f"postgresql://u@127.0.0.1:{port}/d", pool_timeout_seconds=0.1)
+    answers = DatabaseAnswers(settings, "probe")
+    loop = Readiness("probe", Health(), {DATABASE: answers.check}, patience_seconds=60)
+    await loop.start()
+    assert loop.is_silent(DATABASE)
+    over.set()
+    server.close()
+    await server.wait_closed()
+    await loop._look(DATABASE)
+    assert not loop.is_silent(DATABASE), "a port that refuses is an answer"
+    await loop.stop()

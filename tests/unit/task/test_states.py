@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.task.states import FINAL, TRANSITIONS, End, Status, retry_ceiling_seconds, status_after
+from services.task.states import FINAL, TRANSITIONS, End, Status, status_after
 
 
 @given(
@@ -37,8 +36,3 @@ def test_what_is_completed_stays_so_and_final_states_are_left_by_a_retry_alone()
     assert TRANSITIONS[Status.COMPLETED] == frozenset()
     for status in FINAL:
         assert TRANSITIONS[status] <= {Status.PENDING}
-
-
-@pytest.mark.parametrize(("attempts", "ceiling"), [(1, 1), (2, 2), (5, 16), (11, 600), (5_000, 600)])
-def test_the_ceiling_of_the_pause_doubles_up_to_the_longest(attempts: int, ceiling: float) -> None:
-    assert retry_ceiling_seconds(attempts, base=1, longest=600) == ceiling

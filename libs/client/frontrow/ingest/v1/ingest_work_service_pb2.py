@@ -25,15 +25,20 @@ _sym_db = _symbol_database.Default()
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from frontrow.ingest.v1 import gallery_pb2 as frontrow_dot_ingest_dot_v1_dot_gallery__pb2
 from frontrow.ingest.v1 import ingest_job_pb2 as frontrow_dot_ingest_dot_v1_dot_ingest__job__pb2
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,frontrow/ingest/v1/ingest_work_service.proto\x12\x12\x66rontrow.ingest.v1\x1a\x1b\x62uf/validate/validate.proto\x1a frontrow/ingest/v1/gallery.proto\x1a#frontrow/ingest/v1/ingest_job.proto\"v\n\x0f\x42\x65ginJobRequest\x12\x18\n\x06job_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x19\n\x07task_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\r\"\x9b\x01\n\x10\x42\x65ginJobResponse\x12-\n\x05state\x18\x01 \x01(\x0e\x32\x1e.frontrow.ingest.v1.BeginState\x12,\n\x07gallery\x18\x02 \x01(\x0b\x32\x1b.frontrow.ingest.v1.Gallery\x12*\n\x03job\x18\x03 \x01(\x0b\x32\x1d.frontrow.ingest.v1.IngestJob\"\xa8\x01\n\x13RecordImagesRequest\x12\x18\n\x06job_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x19\n\x07task_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12=\n\x06images\x18\x04 \x03(\x0b\x32 .frontrow.ingest.v1.ImageOutcomeB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xf4\x03\"\x16\n\x14RecordImagesResponse\"\x8e\x01\n\x07JobDone\x12:\n\x06reason\x18\x01 \x01(\x0e\x32\x1e.frontrow.ingest.v1.DoneReasonB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x19\n\x08\x64raft_id\x18\x02 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12,\n\x07\x62locker\x18\x03 \x01(\x0b\x32\x1b.frontrow.ingest.v1.Blocker\"A\n\tJobFailed\x12\x19\n\x06reason\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x19\n\x07message\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\xa0\x1f\"\xd6\x01\n\x10\x46inishJobRequest\x12\x18\n\x06job_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x19\n\x07task_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12+\n\x04\x64one\x18\x04 \x01(\x0b\x32\x1b.frontrow.ingest.v1.JobDoneH\x00\x12/\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\x1d.frontrow.ingest.v1.JobFailedH\x00\x42\x10\n\x07outcome\x12\x05\xbaH\x02\x08\x01\"?\n\x11\x46inishJobResponse\x12*\n\x03job\x18\x01 \x01(\x0b\x32\x1d.frontrow.ingest.v1.IngestJob*b\n\nBeginState\x12\x1b\n\x17\x42\x45GIN_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x42\x45GIN_STATE_BEGUN\x10\x01\x12 \n\x1c\x42\x45GIN_STATE_ALREADY_FINISHED\x10\x02\x32\xa7\x02\n\x11IngestWorkService\x12U\n\x08\x42\x65ginJob\x12#.frontrow.ingest.v1.BeginJobRequest\x1a$.frontrow.ingest.v1.BeginJobResponse\x12\x61\n\x0cRecordImages\x12\'.frontrow.ingest.v1.RecordImagesRequest\x1a(.frontrow.ingest.v1.RecordImagesResponse\x12X\n\tFinishJob\x12$.frontrow.ingest.v1.FinishJobRequest\x1a%.frontrow.ingest.v1.FinishJobResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,frontrow/ingest/v1/ingest_work_service.proto\x12\x12\x66rontrow.ingest.v1\x1a\x1b\x62uf/validate/validate.proto\x1a frontrow/ingest/v1/gallery.proto\x1a#frontrow/ingest/v1/ingest_job.proto\x1a\x1egoogle/protobuf/duration.proto\"a\n\tHostPause\x12\x18\n\x04host\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01(\xfd\x01\x12:\n\x05pause\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\x10\xbaH\r\xaa\x01\x07\"\x03\x08\x90\x1c*\x00\xc8\x01\x01\"v\n\x0f\x42\x65ginJobRequest\x12\x18\n\x06job_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x19\n\x07task_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x0f\n\x07\x61ttempt\x18\x04 \x01(\r\"\xcf\x01\n\x10\x42\x65ginJobResponse\x12-\n\x05state\x18\x01 \x01(\x0e\x32\x1e.frontrow.ingest.v1.BeginState\x12,\n\x07gallery\x18\x02 \x01(\x0b\x32\x1b.frontrow.ingest.v1.Gallery\x12*\n\x03job\x18\x03 \x01(\x0b\x32\x1d.frontrow.ingest.v1.IngestJob\x12\x32\n\x0bhost_pauses\x18\x04 \x03(\x0b\x32\x1d.frontrow.ingest.v1.HostPause\"\xa8\x01\n\x13RecordImagesRequest\x12\x18\n\x06job_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x19\n\x07task_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12=\n\x06images\x18\x04 \x03(\x0b\x32 .frontrow.ingest.v1.ImageOutcomeB\x0b\xbaH\x08\x92\x01\x05\x08\x01\x10\xf4\x03\"J\n\x14RecordImagesResponse\x12\x32\n\x0bhost_pauses\x18\x01 \x03(\x0b\x32\x1d.frontrow.ingest.v1.HostPause\"\x8e\x01\n\x07JobDone\x12:\n\x06reason\x18\x01 \x01(\x0e\x32\x1e.frontrow.ingest.v1.DoneReasonB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x19\n\x08\x64raft_id\x18\x02 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12,\n\x07\x62locker\x18\x03 \x01(\x0b\x32\x1b.frontrow.ingest.v1.Blocker\"A\n\tJobFailed\x12\x19\n\x06reason\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x19\n\x07message\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\xa0\x1f\"\xd6\x01\n\x10\x46inishJobRequest\x12\x18\n\x06job_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x19\n\x07task_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12+\n\x04\x64one\x18\x04 \x01(\x0b\x32\x1b.frontrow.ingest.v1.JobDoneH\x00\x12/\n\x06\x66\x61iled\x18\x05 \x01(\x0b\x32\x1d.frontrow.ingest.v1.JobFailedH\x00\x42\x10\n\x07outcome\x12\x05\xbaH\x02\x08\x01\"?\n\x11\x46inishJobResponse\x12*\n\x03job\x18\x01 \x01(\x0b\x32\x1d.frontrow.ingest.v1.IngestJob\"M\n\x10PauseHostRequest\x12\x39\n\nhost_pause\x18\x01 \x01(\x0b\x32\x1d.frontrow.ingest.v1.HostPauseB\x06\xbaH\x03\xc8\x01\x01\"\x13\n\x11PauseHostResponse*b\n\nBeginState\x12\x1b\n\x17\x42\x45GIN_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x42\x45GIN_STATE_BEGUN\x10\x01\x12 \n\x1c\x42\x45GIN_STATE_ALREADY_FINISHED\x10\x02\x32\x81\x03\n\x11IngestWorkService\x12U\n\x08\x42\x65ginJob\x12#.frontrow.ingest.v1.BeginJobRequest\x1a$.frontrow.ingest.v1.BeginJobResponse\x12\x61\n\x0cRecordImages\x12\'.frontrow.ingest.v1.RecordImagesRequest\x1a(.frontrow.ingest.v1.RecordImagesResponse\x12X\n\tFinishJob\x12$.frontrow.ingest.v1.FinishJobRequest\x1a%.frontrow.ingest.v1.FinishJobResponse\x12X\n\tPauseHost\x12$.frontrow.ingest.v1.PauseHostRequest\x1a%.frontrow.ingest.v1.PauseHostResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'frontrow.ingest.v1.ingest_work_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_HOSTPAUSE'].fields_by_name['host']._loaded_options = None
+  _globals['_HOSTPAUSE'].fields_by_name['host']._serialized_options = b'\272H\007r\005\020\001(\375\001'
+  _globals['_HOSTPAUSE'].fields_by_name['pause']._loaded_options = None
+  _globals['_HOSTPAUSE'].fields_by_name['pause']._serialized_options = b'\272H\r\252\001\007\"\003\010\220\034*\000\310\001\001'
   _globals['_BEGINJOBREQUEST'].fields_by_name['job_id']._loaded_options = None
   _globals['_BEGINJOBREQUEST'].fields_by_name['job_id']._serialized_options = b'\272H\005r\003\260\001\001'
   _globals['_BEGINJOBREQUEST'].fields_by_name['task_id']._loaded_options = None
@@ -64,24 +69,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FINISHJOBREQUEST'].fields_by_name['task_id']._serialized_options = b'\272H\005r\003\260\001\001'
   _globals['_FINISHJOBREQUEST'].fields_by_name['task_version']._loaded_options = None
   _globals['_FINISHJOBREQUEST'].fields_by_name['task_version']._serialized_options = b'\272H\004\"\002(\001'
-  _globals['_BEGINSTATE']._serialized_start=1135
-  _globals['_BEGINSTATE']._serialized_end=1233
-  _globals['_BEGINJOBREQUEST']._serialized_start=168
-  _globals['_BEGINJOBREQUEST']._serialized_end=286
-  _globals['_BEGINJOBRESPONSE']._serialized_start=289
-  _globals['_BEGINJOBRESPONSE']._serialized_end=444
-  _globals['_RECORDIMAGESREQUEST']._serialized_start=447
-  _globals['_RECORDIMAGESREQUEST']._serialized_end=615
-  _globals['_RECORDIMAGESRESPONSE']._serialized_start=617
-  _globals['_RECORDIMAGESRESPONSE']._serialized_end=639
-  _globals['_JOBDONE']._serialized_start=642
-  _globals['_JOBDONE']._serialized_end=784
-  _globals['_JOBFAILED']._serialized_start=786
-  _globals['_JOBFAILED']._serialized_end=851
-  _globals['_FINISHJOBREQUEST']._serialized_start=854
-  _globals['_FINISHJOBREQUEST']._serialized_end=1068
-  _globals['_FINISHJOBRESPONSE']._serialized_start=1070
-  _globals['_FINISHJOBRESPONSE']._serialized_end=1133
-  _globals['_INGESTWORKSERVICE']._serialized_start=1236
-  _globals['_INGESTWORKSERVICE']._serialized_end=1531
+  _globals['_PAUSEHOSTREQUEST'].fields_by_name['host_pause']._loaded_options = None
+  _globals['_PAUSEHOSTREQUEST'].fields_by_name['host_pause']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_BEGINSTATE']._serialized_start=1470
+  _globals['_BEGINSTATE']._serialized_end=1568
+  _globals['_HOSTPAUSE']._serialized_start=200
+  _globals['_HOSTPAUSE']._serialized_end=297
+  _globals['_BEGINJOBREQUEST']._serialized_start=299
+  _globals['_BEGINJOBREQUEST']._serialized_end=417
+  _globals['_BEGINJOBRESPONSE']._serialized_start=420
+  _globals['_BEGINJOBRESPONSE']._serialized_end=627
+  _globals['_RECORDIMAGESREQUEST']._serialized_start=630
+  _globals['_RECORDIMAGESREQUEST']._serialized_end=798
+  _globals['_RECORDIMAGESRESPONSE']._serialized_start=800
+  _globals['_RECORDIMAGESRESPONSE']._serialized_end=874
+  _globals['_JOBDONE']._serialized_start=877
+  _globals['_JOBDONE']._serialized_end=1019
+  _globals['_JOBFAILED']._serialized_start=1021
+  _globals['_JOBFAILED']._serialized_end=1086
+  _globals['_FINISHJOBREQUEST']._serialized_start=1089
+  _globals['_FINISHJOBREQUEST']._serialized_end=1303
+  _globals['_FINISHJOBRESPONSE']._serialized_start=1305
+  _globals['_FINISHJOBRESPONSE']._serialized_end=1368
+  _globals['_PAUSEHOSTREQUEST']._serialized_start=1370
+  _globals['_PAUSEHOSTREQUEST']._serialized_end=1447
+  _globals['_PAUSEHOSTRESPONSE']._serialized_start=1449
+  _globals['_PAUSEHOSTRESPONSE']._serialized_end=1468
+  _globals['_INGESTWORKSERVICE']._serialized_start=1571
+  _globals['_INGESTWORKSERVICE']._serialized_end=1956
 # @@protoc_insertion_point(module_scope)

@@ -7,6 +7,7 @@ from collections import abc as abc
 from frontrow.ingest.v1 import gallery_pb2 as gallery_pb2
 from frontrow.ingest.v1 import ingest_job_pb2 as ingest_job_pb2
 from google.protobuf import descriptor as descriptor
+from google.protobuf import duration_pb2 as duration_pb2
 from google.protobuf import message as message
 from google.protobuf.internal import containers as containers
 from google.protobuf.internal import enum_type_wrapper as enum_type_wrapper
@@ -43,6 +44,34 @@ BEGIN_STATE_BEGUN: BeginState.ValueType  # 1
 """The job is this run's now."""
 BEGIN_STATE_ALREADY_FINISHED: BeginState.ValueType  # 2
 """The job was ended by an earlier run of the same task: only the task is left to finish, as `job` says."""
+
+@typing.final
+class HostPause(message.Message):
+    """A host that is to be left alone."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    HOST_FIELD_NUMBER: builtins.int
+    PAUSE_FIELD_NUMBER: builtins.int
+    host: builtins.str
+    """Name or address as it stands in an image's URL or a redirect, without a port; 1 to 253 bytes. Set by
+    whoever tells of it.
+    """
+    @builtins.property
+    def pause(self) -> duration_pb2.Duration:
+        """How long from now on, more than 0 and at most an hour. Set by whoever tells of it."""
+
+    def __init__(
+        self,
+        *,
+        host: builtins.str = ...,
+        pause: duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["pause", b"pause"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["host", b"host", "pause", b"pause"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 @typing.final
 class BeginJobRequest(message.Message):
@@ -85,6 +114,7 @@ class BeginJobResponse(message.Message):
     STATE_FIELD_NUMBER: builtins.int
     GALLERY_FIELD_NUMBER: builtins.int
     JOB_FIELD_NUMBER: builtins.int
+    HOST_PAUSES_FIELD_NUMBER: builtins.int
     state: BeginState.ValueType
     """What was found. Set by the server."""
     @builtins.property
@@ -97,16 +127,21 @@ class BeginJobResponse(message.Message):
         out, since the gallery says the addresses already. Set by the server.
         """
 
+    @builtins.property
+    def host_pauses(self) -> containers.RepeatedCompositeFieldContainer[HostPause]:
+        """The hosts to be left alone now, at most 1,000. Set by the server."""
+
     def __init__(
         self,
         *,
         state: BeginState.ValueType = ...,
         gallery: gallery_pb2.Gallery | None = ...,
         job: ingest_job_pb2.IngestJob | None = ...,
+        host_pauses: abc.Iterable[HostPause] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["gallery", b"gallery", "job", b"job"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["gallery", b"gallery", "job", b"job", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["gallery", b"gallery", "host_pauses", b"host_pauses", "job", b"job", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -150,12 +185,19 @@ class RecordImagesResponse(message.Message):
 
     DESCRIPTOR: descriptor.Descriptor
 
+    HOST_PAUSES_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def host_pauses(self) -> containers.RepeatedCompositeFieldContainer[HostPause]:
+        """The hosts to be left alone now, at most 1,000. Set by the server."""
+
     def __init__(
         self,
+        *,
+        host_pauses: abc.Iterable[HostPause] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["host_pauses", b"host_pauses"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -276,5 +318,42 @@ class FinishJobResponse(message.Message):
     _HasFieldArgType: _TypeAlias = typing.Literal["job", b"job"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = typing.Literal["job", b"job"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class PauseHostRequest(message.Message):
+    """Request of PauseHost."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    HOST_PAUSE_FIELD_NUMBER: builtins.int
+    @builtins.property
+    def host_pause(self) -> HostPause:
+        """Who asked, and for how long; required. Set by the worker."""
+
+    def __init__(
+        self,
+        *,
+        host_pause: HostPause | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = typing.Literal["host_pause", b"host_pause"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["host_pause", b"host_pause"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
+class PauseHostResponse(message.Message):
+    """Response of PauseHost."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

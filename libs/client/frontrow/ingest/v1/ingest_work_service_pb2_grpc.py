@@ -51,6 +51,11 @@ class IngestWorkServiceStub:
                 request_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.FinishJobRequest.SerializeToString,
                 response_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.FinishJobResponse.FromString,
                 _registered_method=True)
+        self.PauseHost = channel.unary_unary(
+                '/frontrow.ingest.v1.IngestWorkService/PauseHost',
+                request_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.PauseHostRequest.SerializeToString,
+                response_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.PauseHostResponse.FromString,
+                _registered_method=True)
 
 
 class IngestWorkServiceServicer:
@@ -84,6 +89,14 @@ class IngestWorkServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def PauseHost(self, request, context):
+        """Tell all workers that a host asked to be left alone (429 or 503 with Retry-After). Not fenced: it holds
+        whoever heard it. Repeatable: of two pauses of a host the one that ends later counts. INVALID_ARGUMENT.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_IngestWorkServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -101,6 +114,11 @@ def add_IngestWorkServiceServicer_to_server(servicer, server):
                     servicer.FinishJob,
                     request_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.FinishJobRequest.FromString,
                     response_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.FinishJobResponse.SerializeToString,
+            ),
+            'PauseHost': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseHost,
+                    request_deserializer=frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.PauseHostRequest.FromString,
+                    response_serializer=frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.PauseHostResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -186,6 +204,33 @@ class IngestWorkService:
             '/frontrow.ingest.v1.IngestWorkService/FinishJob',
             frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.FinishJobRequest.SerializeToString,
             frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.FinishJobResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseHost(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/frontrow.ingest.v1.IngestWorkService/PauseHost',
+            frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.PauseHostRequest.SerializeToString,
+            frontrow_dot_ingest_dot_v1_dot_ingest__work__service__pb2.PauseHostResponse.FromString,
             options,
             channel_credentials,
             insecure,

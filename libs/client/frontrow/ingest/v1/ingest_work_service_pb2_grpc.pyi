@@ -49,6 +49,10 @@ class IngestWorkServiceStub:
     """End a job. A repeat by the run that ended it answers OK and changes nothing. ABORTED LEASE_LOST,
     NOT_FOUND JOB_NOT_FOUND.
     """
+    PauseHost: grpc.UnaryUnaryMultiCallable[ingest_work_service_pb2.PauseHostRequest, ingest_work_service_pb2.PauseHostResponse]
+    """Tell all workers that a host asked to be left alone (429 or 503 with Retry-After). Not fenced: it holds
+    whoever heard it. Repeatable: of two pauses of a host the one that ends later counts. INVALID_ARGUMENT.
+    """
 
 @typing.type_check_only
 class IngestWorkServiceAsyncStub(IngestWorkServiceStub):
@@ -70,6 +74,10 @@ class IngestWorkServiceAsyncStub(IngestWorkServiceStub):
     FinishJob: aio.UnaryUnaryMultiCallable[ingest_work_service_pb2.FinishJobRequest, ingest_work_service_pb2.FinishJobResponse]  # type: ignore[assignment]
     """End a job. A repeat by the run that ended it answers OK and changes nothing. ABORTED LEASE_LOST,
     NOT_FOUND JOB_NOT_FOUND.
+    """
+    PauseHost: aio.UnaryUnaryMultiCallable[ingest_work_service_pb2.PauseHostRequest, ingest_work_service_pb2.PauseHostResponse]  # type: ignore[assignment]
+    """Tell all workers that a host asked to be left alone (429 or 503 with Retry-After). Not fenced: it holds
+    whoever heard it. Repeatable: of two pauses of a host the one that ends later counts. INVALID_ARGUMENT.
     """
 
 class IngestWorkServiceServicer(metaclass=abc_1.ABCMeta):
@@ -107,6 +115,16 @@ class IngestWorkServiceServicer(metaclass=abc_1.ABCMeta):
     ) -> typing.Union[ingest_work_service_pb2.FinishJobResponse, abc.Awaitable[ingest_work_service_pb2.FinishJobResponse]]:
         """End a job. A repeat by the run that ended it answers OK and changes nothing. ABORTED LEASE_LOST,
         NOT_FOUND JOB_NOT_FOUND.
+        """
+
+    @abc_1.abstractmethod
+    def PauseHost(
+        self,
+        request: ingest_work_service_pb2.PauseHostRequest,
+        context: _ServicerContext,
+    ) -> typing.Union[ingest_work_service_pb2.PauseHostResponse, abc.Awaitable[ingest_work_service_pb2.PauseHostResponse]]:
+        """Tell all workers that a host asked to be left alone (429 or 503 with Retry-After). Not fenced: it holds
+        whoever heard it. Repeatable: of two pauses of a host the one that ends later counts. INVALID_ARGUMENT.
         """
 
 def add_IngestWorkServiceServicer_to_server(servicer: IngestWorkServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...
