@@ -161,7 +161,7 @@ class GalleryImages:
         async def put() -> None:
             for key, path in waiting:
                 async with self._putting:
-                    await self._store.put_file(key, path)
+                    await self._store.move_file(key, path)
 
         try:
             async with together() as group:
