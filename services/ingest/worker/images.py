@@ -23,9 +23,9 @@ from services.ingest.worker.peers import IngestPeer, IntakePeer
 from services.ingest.worker.problems import ImageProblem
 from services.ingest.worker.settings import IngestWorkerSettings
 
-# What is ready within a second is committed together: the three calls of a commit cost as much for one image.
+# What is ready within two seconds is committed together: a commit's three calls cost as much for one image.
 BATCH = 16
-BATCH_SECONDS = 1.0
+BATCH_SECONDS = 2.0
 # A store may hold the whole body of each in memory; of all galleries together.
 PUTS_AT_ONCE = 4
 
