@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from libs.common.objects.store import (
     ABANDONED_SECONDS,
@@ -39,18 +38,19 @@ class LocalStore:
     async def put_bytes(self, key: str, data: bytes) -> None:
         """See ObjectStore."""
         target = self._path(key)
-        await asyncio.to_thread(self._place, target, lambda file: file.write(data))
+        await asyncio.to_thread(self._place, target, lambda aside: aside.write_bytes(data))
 
     async def put_file(self, key: str, path: Path) -> None:
         """See ObjectStore."""
         target = self._path(key)
         await asyncio.to_thread(path.stat)  # a missing source is the caller's mistake, not the store's
+        await asyncio.to_thread(self._place, target, lambda aside: shutil.copyfile(path, aside))
 
-        def copy(file: BinaryIO) -> None:
-            with path.open("rb") as source:
-                shutil.copyfileobj(source, file, 1 << 20)
-
-        await asyncio.to_thread(self._place, target, copy)
+    async def move_file(self, key: str, path: Path) -> None:
+        """See ObjectStore. Within one file system no byte is copied."""
+        target = self._path(key)
+        await asyncio.to_thread(path.stat)
+        await asyncio.to_thread(self._place, target, lambda aside: shutil.move(path, aside, shutil.copyfile))
 
     async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> int:
         """See ObjectStore."""
@@ -66,9 +66,8 @@ class LocalStore:
                 async for chunk in chunks:
                     with self._errors():
                         size += await asyncio.to_thread(_write_all, file, chunk)
-                with self._errors():
-                    await asyncio.to_thread(_sync, file)
             with self._errors():
+                await asyncio.to_thread(_sync, aside)
                 await asyncio.to_thread(self._rename, aside, target)
         finally:
             _discard(aside)
@@ -144,13 +143,12 @@ class LocalStore:
         aside.touch(exist_ok=False)
         return aside
 
-    def _place(self, target: Path, write: Callable[[BinaryIO], object]) -> None:
+    def _place(self, target: Path, fill: Callable[[Path], object]) -> None:
         with self._errors():
             aside = self._new_file()
             try:
-                with aside.open("wb") as file:
-                    write(file)
-                    _sync(file)
+                fill(aside)
+                _sync(aside)
                 self._rename(aside, target)
             finally:
                 _discard(aside)
@@ -160,7 +158,7 @@ class LocalStore:
         target.parent.mkdir(parents=True, exist_ok=True)
         aside.replace(target)
         for folder in {target.parent, *(p.parent for p in missing)}:
-            _sync_folder(folder)
+            _sync(folder)
 
     def _walk(self, folder: Path) -> Sequence[str]:
         files = (p for p in folder.rglob("*") if p.is_file())
@@ -190,13 +188,9 @@ def _discard(aside: Path) -> None:
         aside.unlink(missing_ok=True)
 
 
-def _sync(file: BinaryIO | FileIO) -> None:
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Have a file's bytes or a folder's names on the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -74,6 +74,11 @@ class S3Store:
                 max_concurrency=4,
             )
 
+    async def move_file(self, key: str, path: Path) -> None:
+        """See ObjectStore."""
+        await self.put_file(key, path)
+        await asyncio.to_thread(path.unlink)
+
     def _for_body(self, size: int) -> Bucket:
         return self._patient if PART_BYTES < size <= SINGLE_PUT_BYTES else self._bucket
 

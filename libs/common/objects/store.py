@@ -56,6 +56,13 @@ class ObjectStore(Protocol):
         """Store a copy of the file at `path` under `key`; durable when it returns."""
         ...
 
+    async def move_file(self, key: str, path: Path) -> None:
+        """Store the file at `path` under `key`; durable when it returns, and the file is gone from `path`.
+
+        When it raises, the file may be gone, too.
+        """
+        ...
+
     async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> int:
         """Store what `chunks` yields and return its size in bytes; nothing is seen when `chunks` raises."""
         ...

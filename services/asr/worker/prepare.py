@@ -50,8 +50,7 @@ async def prepare(
         duration_ms=made.media.duration_ms,
         on_progress=lambda share: on_share(0.5 + share * 0.4),
     )
-    await store.put_file(canonical_key, made_path)
-    made_path.unlink()
+    await store.move_file(canonical_key, made_path)
     on_share(1.0)
     return Prepared(
         wav=wav,

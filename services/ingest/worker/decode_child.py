@@ -15,13 +15,13 @@ from typing import Any
 
 from PIL import Image, UnidentifiedImageError
 
+from services.ingest.worker.decode_memory import keep_blocks
+
 MAX_PIXELS = 60_000_000
 MAX_SIDE = 65_535
 MAX_FRAMES = 200
 MAX_PIXELS_OF_ALL_FRAMES = 4 * MAX_PIXELS
 MAX_WEBP_SIDE = 16_383
-# Pillow's blocks of 16 MiB that stay for the next image: fresh memory for each is a third of a decode's time.
-KEPT_BLOCKS = 8
 
 # Pillow's name of the format -> (extension, media type); MPO is a JPEG with further pictures behind it
 TYPES = {
@@ -43,8 +43,6 @@ _TURNS = {
     7: (Image.Transpose.TRANSVERSE,),
     8: (Image.Transpose.ROTATE_90,),
 }
-
-
 _SIDEWAYS = frozenset({5, 6, 7, 8})
 # How the formats of the list begin: bytes that begin so and can't be opened are a broken image.
 _BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n", b"GIF8")
@@ -287,7 +285,7 @@ def _too_many_pixels() -> Refusal:
 def configure() -> None:
     """Make Pillow refuse large images where it only warns, and keep the memory of one image for the next."""
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
-    Image.core.set_blocks_max(KEPT_BLOCKS)  # type: ignore[attr-defined]  # a setting without another name
+    keep_blocks()
     warnings.simplefilter("error", Image.DecompressionBombWarning)
 
 

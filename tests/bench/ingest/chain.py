@@ -52,11 +52,11 @@ async def image_site(bed: Bed, image_bytes: int = IMAGE_BYTES) -> AsyncIterator[
 
 @dataclass
 class Chain:
-    """A chain that runs."""
+    """A chain that runs; `pids` are its processes by name."""
 
     connection: asyncpg.Connection[asyncpg.Record]
     spider: AsyncSpiderClient
-    worker_pid: int
+    pids: dict[str, int]
     number: int = 0
 
     async def bring_in(self, galleries: Sequence[Sequence[str]], *, may_fail: bool = False) -> None:
@@ -104,10 +104,12 @@ async def chain(
         "FRONTROW_OBJECT_STORE": store or str(folder / "objects"),
         "FRONTROW_INGEST_SEALING_KEY": "5e" * 32,
     }
+    pids: dict[str, int] = {}
     async with AsyncExitStack() as stack:
         for context in CONTEXTS:
             server = await stack.enter_async_context(bed.server(url, context=context, **shared))
             shared[f"FRONTROW_{context.upper()}_ADDRESS"] = server.address
+            pids[context] = server.pid
         settings = {
             "FRONTROW_INGEST_WORKER_ALLOW_LOOPBACK": "true",
             "FRONTROW_INGEST_WORKER_LISTEN": "127.0.0.1:0",
@@ -120,11 +122,12 @@ async def chain(
         worker = await stack.enter_async_context(
             processes.program("services.ingest.worker", environment=settings, log=bed.folder / "worker.log")
         )
+        pids["worker"] = worker.pid
         spider = await _spider(shared["FRONTROW_INGEST_ADDRESS"])
         stack.push_async_callback(spider.close)
         connection = await asyncpg.connect(url)
         stack.push_async_callback(connection.close)
-        yield Chain(connection, spider, worker.pid)
+        yield Chain(connection, spider, pids)
     shutil.rmtree(folder, ignore_errors=True)
 
 

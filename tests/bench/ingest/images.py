@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.bench.bed import Bed
 from tests.bench.ingest.chain import chain, folder_of, image_site
+from tests.bench.load import Meter
 from tests.bench.report import Figure, worst_load
 
 WIDTHS = (320, 960)
@@ -42,7 +43,7 @@ async def _ours(bed: Bed, site: str, galleries: int, widths: Sequence[int]) -> d
         await running.bring_in(warm)
         wanted = [[f"http://{site}/ours-{g}-{n}.jpg" for n in range(IMAGES_EACH)] for g in range(galleries)]
         busy = bed.wait_quiet()
-        with bed.meter() as measured:
+        with Meter({**bed.pids(), **running.pids}) as measured:
             await running.bring_in(wanted)
     rate = galleries * IMAGES_EACH / measured.seconds
     return {"rate": rate, "busy_before": busy, **measured.facts()}

@@ -41,7 +41,7 @@ async def _into(
 ) -> list[Figure]:
     async with chain(bed, WIDTHS, store=store) as running:
         await running.bring_in([[f"http://{sites[0]}/warm/turned.jpg"]])
-        watch = Watch(running.worker_pid)
+        watch = Watch(running.pids["worker"])
         watching = asyncio.create_task(watch.run())
         for turn in range(bed.amount(3, 1)):
             # each kind in a gallery of its own beside all in one: decoders meet every order

@@ -79,6 +79,10 @@ class CountingStore:
         self._count("put")
         await self._store.put_file(key, path)
 
+    async def move_file(self, key: str, path: Path) -> None:
+        self._count("put")
+        await self._store.move_file(key, path)
+
     async def put_stream(self, key: str, chunks: AsyncIterator[bytes]) -> int:
         self._count("put")
         return await self._store.put_stream(key, chunks)

@@ -149,6 +149,20 @@ async def test_the_largest_image_is_decoded_within_the_memory_limit(decoder: Dec
     assert peak < 800 << 20
 
 
+async def test_the_largest_images_are_decoded_whatever_was_decoded_before(tmp_path: Path) -> None:
+    side = 7_745  # 60 megapixels
+    shapes = Image.linear_gradient("L").resize((side, side))
+    # it needs its coefficients beside its pixels: what the two before it left must be free again
+    progressive = encoded(shapes.convert("CMYK"), "JPEG", progressive=True)
+    before = [encoded(shapes.convert("RGB"), "JPEG"), encoded(shapes.convert("LA"), "PNG", compress_level=1)]
+    usual = Decoder(IngestWorkerSettings(decoders=1, thumbnail_widths=(320, 960)))
+    try:
+        for body in (*before, progressive, *before, progressive):
+            assert (await decode(usual, tmp_path, body)).width == side
+    finally:
+        await usual.close()
+
+
 async def test_a_very_tall_image_has_the_thumbnails_that_webp_can_hold(tmp_path: Path) -> None:
     usual = Decoder(IngestWorkerSettings(decoders=1, thumbnail_widths=(320, 960)))
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import os
 import resource
@@ -58,6 +59,33 @@ async def test_a_file_and_a_stream_come_back_as_they_were(store: ObjectStore, tm
             assert 0 < len(chunk) <= 1 << 16
             digest.update(chunk)
         assert digest.hexdigest() == hashlib.sha256(body).hexdigest()
+
+
+async def test_a_moved_file_is_in_the_store_and_nowhere_else(store: ObjectStore, tmp_path: Path) -> None:
+    body, source = os.urandom(BIG), tmp_path / "source.bin"
+    for key in ("moved/first", "moved/second"):
+        source.write_bytes(body)
+        await store.move_file(key, source)
+        assert not source.exists()
+    source.write_bytes(b"the next file of this name")
+    assert [await store.get_bytes(f"moved/{which}") for which in ("first", "second")] == [body, body]
+    with pytest.raises(FileNotFoundError):
+        await store.move_file("moved/missing", tmp_path / "missing")
+    assert await store.head("moved/missing") is None
+
+
+async def test_a_file_is_moved_across_file_systems_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rename(source: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(os, "rename", rename)
+    store, source = open_url(str(tmp_path / "store")), tmp_path / "source.bin"
+    source.write_bytes(b"body")
+    await store.move_file("a/b", source)
+    assert await store.get_bytes("a/b") == b"body"
+    assert not source.exists()
 
 
 async def test_a_stream_starts_where_it_is_told(store: ObjectStore) -> None:

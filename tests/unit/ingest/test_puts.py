@@ -22,7 +22,7 @@ class CountingStore:
     def __init__(self) -> None:
         self.now = self.most = self.all = 0
 
-    async def put_file(self, key: str, path: Path) -> None:
+    async def move_file(self, key: str, path: Path) -> None:
         self.now += 1
         self.all += 1
         self.most = max(self.most, self.now)
