@@ -160,7 +160,7 @@ class Follower:
         failures = 0
         while True:
             try:
-                async with aclosing(self._peer.watch(types=self._types)) as views:
+                async with aclosing(self._peer.watch(types=self._types, min_version=1)) as views:
                     self._open_since = time.monotonic()
                     self.wake()  # what happened while nobody watched
                     async for view in views:
