@@ -157,8 +157,8 @@ class OutboxRelay:
         except Rejected as rejected:
             if len(rows) == 1:
                 await self._reject(rows[0], str(rejected))
-            else:  # for one of them, and nothing tells which
-                await asyncio.gather(*(self._deliver([row], until) for row in rows))
+            else:
+                await self._deliver_apart(rows, until)
         except asyncio.CancelledError:
             if is_cancelled():
                 await self._rows.give_back(rows, last_error="stopped while the call was made")
@@ -169,6 +169,13 @@ class OutboxRelay:
         else:
             self._count(rows, "sent")
             await self._sent.submit(rows)
+
+    async def _deliver_apart(self, rows: Sequence[Row], until: float) -> None:
+        """Make a call for each row: one of them was refused, and nothing tells which."""
+        ends = await asyncio.gather(*(self._deliver([row], until) for row in rows), return_exceptions=True)
+        for error in ends:
+            if error is not None:
+                raise error
 
     def _count(self, rows: Sequence[Row], outcome: str) -> None:
         self._ended_calls.add(self._context, rows[0].kind, outcome, count=len(rows))
