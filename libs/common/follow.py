@@ -160,7 +160,8 @@ class Follower:
         failures = 0
         while True:
             try:
-                async with aclosing(self._peer.watch(types=self._types, on_open=self._opened)) as views:
+                watched = self._peer.watch(types=self._types, min_version=1, on_open=self._opened)
+                async with aclosing(watched) as views:
                     async for view in views:
                         failures = 0
                         if view.status in _TELLING and view.version > 0:

@@ -50,6 +50,13 @@ class TaskPeer:
         request = task_service_pb2.CreateTaskRequest.FromString(body)
         await self._stub.CreateTask(request, timeout=_CALL_SECONDS)
 
+    async def create_together(self, orders: Sequence[tuple[bytes, str]]) -> None:
+        """Send up to 100 such rows by one call, all or none; each is its request and its trace."""
+        request = task_service_pb2.BatchCreateTasksRequest(trace_parents=[trace for _, trace in orders])
+        for body, _ in orders:
+            request.requests.add().MergeFromString(body)
+        await self._stub.BatchCreateTasks(request, timeout=_CALL_SECONDS)
+
     async def cancel_sender(self, body: bytes) -> None:
         """Send an outbox row that holds a serialised ``CancelTaskRequest``.
 
@@ -77,15 +84,17 @@ class TaskPeer:
         task_ids: Sequence[str] = (),
         *,
         types: Sequence[str] = (),
+        min_version: int = 0,
         on_open: Callable[[], None] | None = None,
     ) -> AsyncGenerator[TaskView, None]:
         """Yield tasks as they are and as they change, until the server ends the stream.
 
-        At most 500 ids; no ids and no types mean every task. ``on_open`` hears that the server has taken the
-        call: what changes from then on is told. Close the iterator (``aclosing``) to end
-        the call. Raises ``grpc.aio.AioRpcError`` when the stream breaks.
+        At most 500 ids; no ids and no types mean every task, ``min_version`` 1 those that something has
+        happened to. ``on_open`` hears that the server has taken the call: what changes from then on is told.
+        Close the iterator (``aclosing``) to end the call. Raises ``grpc.aio.AioRpcError`` when the stream
+        breaks.
         """
-        request = task_service_pb2.WatchTasksRequest(task_ids=task_ids, types=types)
+        request = task_service_pb2.WatchTasksRequest(task_ids=task_ids, types=types, min_version=min_version)
         call = self._stub.WatchTasks(request)
         async with reading(call) as responses:
             await call.initial_metadata()

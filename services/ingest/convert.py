@@ -73,6 +73,9 @@ def normalised(gallery: gallery_pb2.Gallery) -> gallery_pb2.Gallery:
         if problem is not None:
             violations.append(FieldViolation(f"gallery.images[{index}].url", problem))
     refuse_if_any(violations)
+    in_order = all(image[0] == place for place, image in enumerate(images, 1))
+    if in_order and len({url for _, url, _ in images}) == len(images):
+        return copy  # as most spiders send them
     del copy.images[:]
     seen: set[str] = set()
     for _, url, caption in sorted(images, key=lambda image: image[0]):

@@ -82,8 +82,9 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
     wires = _wires(common)
     database, peer = wires.database, TaskPeer(wires.to_task)
     relay = OutboxRelay(
-        database, outbox, {CREATE_TASK: peer.create_sender}, on_rejected=TaskRefusals(database)
-    )
+        database, outbox, {CREATE_TASK: peer.create_sender}, together={CREATE_TASK: peer.create_together},
+        on_rejected=TaskRefusals(database),
+    )  # fmt: skip
     limits = Limits(settings.key_calls_per_second, settings.key_burst, settings.window_seconds)
     parts = Parts(
         database=database,

@@ -190,8 +190,16 @@ def _claimed_message(
     return task
 
 
-def new_task(request: task_service_pb2.CreateTaskRequest, limits: TypeLimits, *, path: str = "") -> NewTask:
+def new_task(
+    request: task_service_pb2.CreateTaskRequest,
+    limits: TypeLimits,
+    *,
+    path: str = "",
+    trace_parent: str | None = None,
+) -> NewTask:
     """Return what a creation asks for; `path` is put before the field's name in an error.
+
+    `trace_parent` is the trace that led to the task, None for that of the present call.
 
     Raises:
         InvalidArgument: the payload is too large.
@@ -213,7 +221,7 @@ def new_task(request: task_service_pb2.CreateTaskRequest, limits: TypeLimits, *,
         video_project_name=request.video_project_name,
         max_attempts=request.max_attempts or limits.max_attempts(request.type),
         run_after=run_after,
-        trace_parent=present_trace(),
+        trace_parent=present_trace() if trace_parent is None else trace_parent,
     )
 
 

@@ -112,6 +112,7 @@ class _Context:
         self.signals.connect(
             wake=self.work.signal,
             changed=self.watches.changed,
+            added=self.watches.added,
             publish=self.bulletin.publish,
             later=self.due.note,
             noted=self._noted,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -54,9 +54,12 @@ class PeopleServicer(task_service_pb2_grpc.TaskServiceServicer):
             raise InvalidArgument(
                 "every request of a batch needs a task_id or request_id", violations=violations
             )
+        traces: Sequence[str | None] = request.trace_parents or [None] * len(request.requests)
+        if len(traces) != len(request.requests):
+            raise InvalidArgument.of_field("trace_parents", "one for each request, or none at all")
         tasks = [
-            new_task(item, self._limits, path=f"requests[{index}].")
-            for index, item in enumerate(request.requests)
+            new_task(item, self._limits, path=f"requests[{index}].", trace_parent=trace)
+            for index, (item, trace) in enumerate(zip(request.requests, traces, strict=True))
         ]
         created = await self._creations.create_all(tasks)
         return pb.BatchCreateTasksResponse(
@@ -136,7 +139,7 @@ class PeopleServicer(task_service_pb2_grpc.TaskServiceServicer):
         """Follow tasks by level."""
         # At once: a reader of a quiet queue would otherwise not know that it is heard.
         await context.send_initial_metadata(())
-        async for row in self._watches.watch(_filter(request)):
+        async for row in self._watches.watch(_filter(request), min_version=request.min_version):
             yield pb.WatchTasksResponse(task=task_message(row, self._limits, with_payload=False))
 
 

@@ -28,11 +28,13 @@ class _Watcher:
     """What one stream has to look at, some ids or everything, and what it was told.
 
     `seen` is how the tasks stand that it knows, finished ones only where it named them. `ended` is how the
-    last ones that failed or were cancelled were sent: a person may retry them.
+    last ones that failed or were cancelled were sent: a person may retry them. Tasks below `min_version` are
+    known and not told.
     """
 
-    def __init__(self, wanted: TaskFilter) -> None:
+    def __init__(self, wanted: TaskFilter, min_version: int) -> None:
         self.filter = wanted
+        self.min_version = min_version
         self.named = frozenset(wanted.task_ids)
         self.changed: set[UUID] = set()
         self.everything = False
@@ -86,18 +88,26 @@ class WatchHub:
         for watcher in self._watchers:
             watcher.note(task_ids)
 
+    def added(self, task_ids: Sequence[UUID]) -> None:
+        """Tell the streams that want them which tasks are new and wait to be claimed."""
+        for watcher in self._watchers:
+            if watcher.min_version < 1:
+                watcher.note(task_ids)
+
     def stop(self) -> None:
         """End every stream."""
         self._stopping = True
         self.changed(None)
 
-    async def watch(self, wanted: TaskFilter) -> AsyncIterator[RowMapping]:
+    async def watch(self, wanted: TaskFilter, *, min_version: int = 0) -> AsyncIterator[RowMapping]:
         """Yield tasks as rows without payload, for as long as the caller reads.
+
+        Those below `min_version` are left out until something happens to them.
 
         Raises:
             ServerStopping: this server stops; start again with the same filter.
         """
-        watcher = _Watcher(wanted)
+        watcher = _Watcher(wanted, min_version)
         # Before the first look: what changes during it is looked at again.
         self._watchers.add(watcher)
         try:
@@ -133,7 +143,7 @@ class WatchHub:
             async with self._database.begin() as session:
                 rows = await repository_watch.look(session, watcher.filter, changed[start : start + PAGE])
             for row, matches in rows:
-                if _news(row, watcher, matches=matches):
+                if _news(row, watcher, matches=matches) and row["version"] >= watcher.min_version:
                     yield row
 
     async def _different(self, watcher: _Watcher, *, with_ends: bool) -> list[UUID]:
@@ -149,7 +159,9 @@ class WatchHub:
                 different += await self._ended_anew(session, watcher)
             async for task_id, signature in repository_watch.unfinished(session, watcher.filter):
                 gone.discard(task_id)
-                if watcher.seen.get(task_id) != signature:
+                if signature[0] < watcher.min_version:
+                    watcher.seen[task_id] = signature
+                elif watcher.seen.get(task_id) != signature:
                     different.append(task_id)
         return list(dict.fromkeys([*different, *gone]))
 

@@ -87,6 +87,18 @@ class MemoryTasks(Servicer):
             self.put(task_pb2.Task(id=request.task_id, subject=request.subject, status=PENDING))
         return task_service_pb2.CreateTaskResponse(task=self.tasks[request.task_id], created=known is None)
 
+    async def BatchCreateTasks(
+        self, request: task_service_pb2.BatchCreateTasksRequest, context: Context
+    ) -> task_service_pb2.BatchCreateTasksResponse:
+        for item in request.requests:
+            known = self.tasks.get(item.task_id)
+            if known is not None and known.subject != item.subject:
+                raise OtherContent("a task_id was used for another task")
+        for item, trace in zip(request.requests, request.trace_parents, strict=True):
+            self.put(task_pb2.Task(id=item.task_id, subject=item.subject, status=PENDING, trace_parent=trace))
+        made = [self.tasks[item.task_id] for item in request.requests]
+        return task_service_pb2.BatchCreateTasksResponse(tasks=made)
+
     async def CancelTask(
         self, request: task_service_pb2.CancelTaskRequest, context: Context
     ) -> task_service_pb2.CancelTaskResponse:

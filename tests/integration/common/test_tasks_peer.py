@@ -46,6 +46,19 @@ async def test_creating_twice_is_harmless_and_other_content_is_refused(
     assert caught.value.code() == grpc.StatusCode.ALREADY_EXISTS
 
 
+async def test_several_are_made_by_one_call_each_in_its_trace_or_none_is(
+    peer: TaskPeer, tasks: MemoryTasks
+) -> None:
+    traces = {str(uuid7()): f"00-{number:032x}-00f067aa0ba902b7-01" for number in (1, 2)} | {str(uuid7()): ""}
+    await peer.create_together([(_create(task_id), trace) for task_id, trace in traces.items()])
+    assert {task_id: task.trace_parent for task_id, task in tasks.tasks.items()} == traces
+    clashing = _create(next(iter(traces)), subject="material:2")
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await peer.create_together([(_create(str(uuid7())), ""), (clashing, "")])
+    assert caught.value.code() == grpc.StatusCode.ALREADY_EXISTS
+    assert list(tasks.tasks) == list(traces)
+
+
 async def test_cancelling_a_pending_task_cancels_it_and_an_ended_or_unknown_one_is_no_error(
     peer: TaskPeer, tasks: MemoryTasks
 ) -> None:

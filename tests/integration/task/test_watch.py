@@ -102,6 +102,24 @@ async def test_a_task_that_no_longer_matches_is_sent_once_more(tasks: Tasks) -> 
         await _sees(lambda: watch.status(made.id) == "PENDING")
 
 
+async def test_a_watch_for_what_happens_to_tasks_is_not_told_of_new_ones(tasks: Tasks) -> None:
+    kind = new_type()
+    old = [await tasks.create(kind) for _ in range(2)]
+    async with watching(tasks, types=[kind], min_version=1) as watch, watching(tasks, types=[kind]) as all_:
+        await _sees(lambda: set(all_.latest) == {task.id for task in old})
+        new = [await tasks.create(kind) for _ in range(2)]
+        await _sees(lambda: len(all_.latest) == 4)
+        await tasks.cancel(old[0].id)
+        await tasks.cancel(new[0].id)
+        await _sees(lambda: set(watch.latest) == {old[0].id, new[0].id})
+        assert {watch.status(task_id) for task_id in watch.latest} == {"CANCELLED"}
+        run = await tasks.claim_one(kind)
+        await _sees(lambda: watch.status(run.id) == "PROCESSING")
+        await tasks.finish(released(run))
+        await _sees(lambda: watch.status(run.id) == "PENDING")
+        assert watch.count == len(watch.latest) + 1 == 4
+
+
 async def test_many_changes_at_once_reach_a_watch_as_the_last_of_them(tasks: Tasks) -> None:
     kind = new_type()
     await tasks.create(kind)

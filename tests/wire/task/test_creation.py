@@ -227,6 +227,31 @@ async def test_the_trace_of_the_creation_comes_with_the_task_to_its_worker(tasks
     assert (await tasks.claim_one(kind)).trace_parent.split("-")[1] == trace_id
 
 
+async def test_the_tasks_of_a_batch_each_have_the_trace_that_led_to_them(tasks: Tasks) -> None:
+    traces = [f"00-{1:032x}-00f067aa0ba902b7-01", "", f"00-{2:032x}-00f067aa0ba902b7-00"]
+    requests = [pb.CreateTaskRequest(task_id=str(uuid7()), type=new_type()) for _ in traces]
+    batch = pb.BatchCreateTasksRequest(requests=requests, trace_parents=traces)
+    made = await tasks.stub.BatchCreateTasks(batch, timeout=20)
+    assert [task.trace_parent for task in made.tasks] == traces
+    # who asks again need not know the first one's trace
+    again = await tasks.stub.CreateTask(requests[0], timeout=20)
+    assert (again.created, again.task.trace_parent) == (False, traces[0])
+
+
+@pytest.mark.parametrize(
+    ("traces", "field"),
+    [(["no trace", ""], "trace_parents[0]"), ([""], "trace_parents"), ([""] * 3, "trace_parents")],
+)
+async def test_traces_that_are_none_or_too_few_are_refused(
+    tasks: Tasks, traces: list[str], field: str
+) -> None:
+    requests = [pb.CreateTaskRequest(task_id=str(uuid7()), type=new_type()) for _ in range(2)]
+    batch = pb.BatchCreateTasksRequest(requests=requests, trace_parents=traces)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await tasks.stub.BatchCreateTasks(batch, timeout=20)
+    assert [violation.field for violation in error_info(caught.value).violations] == [field]
+
+
 async def test_an_unknown_task_is_not_found(tasks: Tasks) -> None:
     missing = str(uuid4())
     for call in (

@@ -1,6 +1,7 @@
 """What the tests of the outbox share: its table, a receiver, and short ways to say things."""
 
 import asyncio
+from collections.abc import Sequence
 
 import grpc
 import grpc.aio
@@ -29,6 +30,26 @@ class Receiver:
             await self.held[words].wait()
         if words in self.failing:
             raise self.failing[words]
+
+
+class SharedReceiver:
+    """Take several calls at once, in memory, all or none; a shared call fails as its first failing part."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+        self.traces: list[str] = []
+        self.failing: dict[str, Exception] = {}
+        self.held: dict[str, asyncio.Event] = {}
+
+    async def __call__(self, orders: Sequence[tuple[bytes, str]]) -> None:
+        words = [body.decode() for body, _ in orders]
+        self.calls.append(words)
+        self.traces += [trace_parent for _, trace_parent in orders]
+        for word in words:
+            if word in self.held:
+                await self.held[word].wait()
+            if word in self.failing:
+                raise self.failing[word]
 
 
 class Refusals:

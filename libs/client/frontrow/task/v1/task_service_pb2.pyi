@@ -122,18 +122,26 @@ class BatchCreateTasksRequest(message.Message):
     DESCRIPTOR: descriptor.Descriptor
 
     REQUESTS_FIELD_NUMBER: builtins.int
+    TRACE_PARENTS_FIELD_NUMBER: builtins.int
     @builtins.property
     def requests(self) -> containers.RepeatedCompositeFieldContainer[CreateTaskRequest]:
         """1–100 tasks, each with a `task_id` or a `request_id` of its own."""
+
+    @builtins.property
+    def trace_parents(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Traces (W3C `traceparent`) that led to the tasks, one for each request in their order, empty for none; absent: the
+        call's own trace for all of them. Beside the requests, since they are no part of what a repeat is compared by.
+        """
 
     def __init__(
         self,
         *,
         requests: abc.Iterable[CreateTaskRequest] | None = ...,
+        trace_parents: abc.Iterable[builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["requests", b"requests"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["requests", b"requests", "trace_parents", b"trace_parents"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -740,10 +748,15 @@ class WatchTasksRequest(message.Message):
     CREATED_AFTER_FIELD_NUMBER: builtins.int
     CREATED_BEFORE_FIELD_NUMBER: builtins.int
     TASK_IDS_FIELD_NUMBER: builtins.int
+    MIN_VERSION_FIELD_NUMBER: builtins.int
     keywords: builtins.str
     """Words in the names, as in ListTasks. At most 200 characters. Empty: no filter."""
     subject: builtins.str
     """Only tasks on exactly this resource. Empty: all."""
+    min_version: builtins.int
+    """Only tasks of this version or a later one: 1 leaves out those that nothing has happened to yet, however many are
+    created. 0: all.
+    """
     @builtins.property
     def types(self) -> containers.RepeatedScalarFieldContainer[builtins.str]:
         """Only these types. Empty: all. At most 50."""
@@ -774,10 +787,11 @@ class WatchTasksRequest(message.Message):
         created_after: timestamp_pb2.Timestamp | None = ...,
         created_before: timestamp_pb2.Timestamp | None = ...,
         task_ids: abc.Iterable[builtins.str] | None = ...,
+        min_version: builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["created_after", b"created_after", "created_before", b"created_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["created_after", b"created_after", "created_before", b"created_before", "keywords", b"keywords", "statuses", b"statuses", "subject", b"subject", "task_ids", b"task_ids", "types", b"types"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["created_after", b"created_after", "created_before", b"created_before", "keywords", b"keywords", "min_version", b"min_version", "statuses", b"statuses", "subject", b"subject", "task_ids", b"task_ids", "types", b"types"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,114 @@
+"""The statements of an outbox's relay: lease what is due, forget what was sent, give back the rest."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Table,
+    any_,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    update,
+)
+from sqlalchemy.sql.dml import ReturningUpdate
+
+from libs.common.db import Database
+
+
+class Row(NamedTuple):
+    """A row that is leased; ``attempts`` counts this try, too."""
+
+    id: int
+    subject: str
+    kind: str
+    body: bytes
+    attempts: int
+    trace_parent: str
+
+
+class OutboxRows:
+    """The rows of one outbox; each operation is a transaction of its own."""
+
+    def __init__(self, database: Database, table: Table, *, lease_seconds: float) -> None:
+        """Work on ``table``, as ``libs.common.outbox_table.outbox_table`` defines it."""
+        self._database = database
+        self._table = table
+        # made once: putting them together takes longer than running them
+        self._claim = _claim(table, lease_seconds)
+        self._forget = delete(table).where(table.c.id == any_(_IDS))
+
+    async def claim(self, limit: int) -> list[Row]:
+        """Lease the oldest live row of each subject that is due, at most ``limit``."""
+        async with self._database.begin() as session:
+            return [Row(*found) for found in (await session.execute(self._claim, {"most": limit})).all()]
+
+    async def forget(self, calls: Sequence[Sequence[Row]]) -> Sequence[None]:
+        """Delete the rows of calls that were made."""
+        async with self._database.begin() as session:
+            await session.execute(self._forget, {"ids": [row.id for rows in calls for row in rows]})
+        return [None] * len(calls)
+
+    async def give_back(
+        self, rows: Sequence[Row], *, last_error: str, delay_seconds: float = 0.0, dead: bool = False
+    ) -> None:
+        """End the leases of rows of equal ``attempts``, but for those that another relay has leased since.
+
+        They are due after ``delay_seconds``, or never when they are ``dead``.
+        """
+        table = self._table
+        change = (
+            update(table)
+            .where(table.c.id == any_(_IDS), table.c.attempts == rows[0].attempts)
+            .values(
+                locked_until=None,
+                last_error=last_error[:4000].replace("\x00", ""),
+                next_attempt_at=_in_seconds(delay_seconds),
+                **({"dead_at": func.now()} if dead else {}),
+            )
+        )
+        async with self._database.begin() as session:
+            await session.execute(change, {"ids": [row.id for row in rows]})
+
+
+# One text, whatever the number: it is prepared once.
+_IDS = bindparam("ids", type_=ARRAY(BigInteger))
+
+
+def _claim(table: Table, lease_seconds: float) -> ReturningUpdate[Any]:
+    row, earlier = table.alias("o"), table.alias("earlier")
+    # a subject whose oldest row waits for its next try has nothing due: that keeps the order
+    head = (
+        select(row.c.id)
+        .where(
+            row.c.dead_at.is_(None),
+            row.c.next_attempt_at <= func.now(),
+            func.coalesce(row.c.locked_until, func.now()) <= func.now(),
+            ~select(literal_column("1"))
+            .select_from(earlier)
+            .where(earlier.c.subject == row.c.subject, earlier.c.id < row.c.id, earlier.c.dead_at.is_(None))
+            .exists(),
+        )
+        .order_by(row.c.id)
+        .limit(bindparam("most", type_=Integer))
+        .with_for_update(of=row, skip_locked=True)
+        .cte("head")
+        .prefix_with("MATERIALIZED")
+    )
+    return (
+        update(table)
+        .where(table.c.id == head.c.id)
+        .values(attempts=table.c.attempts + 1, locked_until=_in_seconds(lease_seconds))
+        .returning(*(table.c[name] for name in Row._fields))
+    )
+
+
+def _in_seconds(seconds: float) -> ColumnElement[datetime]:
+    return func.now() + timedelta(seconds=seconds)
