@@ -17,7 +17,8 @@ from services.asr.media.canonical import ENCODE_AUDIO, ENCODE_VIDEO
 from services.asr.media.errors import SpanOutside
 from services.asr.media.packets import opened, timed
 from services.asr.media.probe import Media
-from services.asr.media.seek import RUN_UP_SECONDS, two_stage
+from services.asr.media.seek import EVERY_FRAME, RUN_UP_SECONDS, two_stage
+from services.asr.media.shape import Shape, changes, shape_at
 
 log = structlog.get_logger(__name__)
 
@@ -96,7 +97,7 @@ async def cut(
         else:
             return found.cut
     await ffmpeg.run(
-        _arguments(canonical, out, found, media),
+        await asyncio.to_thread(_arguments, canonical, out, found, media),
         timeout_seconds=timeout_seconds,
         duration_ms=found.cut.duration_ms,
         on_progress=on_progress,
@@ -151,14 +152,32 @@ async def _found(canonical: Path, start_ms: int, end_ms: int, media: Media, *, f
 def _arguments(canonical: Path, out: Path, found: _Found, media: Media) -> tuple[str, ...]:
     # the run-up must reach the frame that is still on screen at the start
     run_up = max(RUN_UP_SECONDS, math.ceil(found.first - found.shown) + 1)
-    filters = [f"fps={max(media.fps, Fraction(_STEADY_FPS))}"] if found.regrid else []
+    shape = _shape_to_keep(canonical, found, run_up) if media.has_picture else None
+    filters = [shape.filter(turned=True)] if shape else []
+    filters += [f"fps={max(media.fps, Fraction(_STEADY_FPS))}"] if found.regrid else []
     filters += ["tpad=stop=-1:stop_mode=clone"] if found.freeze or found.regrid else []
     return (
-        *two_stage(canonical, found.first, found.end, run_up_seconds=run_up),
+        *two_stage(canonical, found.first, found.end, run_up_seconds=run_up, options=_one_graph(shape)),
         *("-map", "0:v:0?", "-map", "0:a:0?", *(("-vf", ",".join(filters)) if filters else ())),
+        *(EVERY_FRAME if media.has_picture else ()),
         *("-af", KEEP_TIME, *ENCODE_VIDEO, *ENCODE_AUDIO),
         *ffmpeg.mp4(out),
     )
+
+
+def _shape_to_keep(canonical: Path, found: _Found, run_up_seconds: int) -> Shape | None:
+    """Return the picture's shape at a clip's begin if its encoder changes on the way, else None."""
+    if not changes(canonical, found.first - run_up_seconds, found.end):
+        return None
+    return shape_at(canonical, found.first)
+
+
+def _one_graph(shape: Shape | None) -> tuple[str, ...]:
+    """Return the input options that keep one filter graph through all shapes, where its filters can do that.
+
+    A new graph knows nothing of the frames before: what stands still across the change would be missing.
+    """
+    return ("-reinit_filter:v", "0") if shape and not shape.rotation else ()
 
 
 def frame_time(canonical: Path, at_ms: int) -> Fraction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,19 +10,29 @@ from services.asr.media import ffmpeg
 
 # Decoding starts this long before the cut, so that a seek that lands late can't hit the cut itself.
 RUN_UP_SECONDS = 15
+# Each at its own time: on the grid of a frame rate that the recording's encoder has left on the way, some
+# frames would fall together.
+EVERY_FRAME = ("-fps_mode", "passthrough", "-enc_time_base:v", "demux")
 
 
 def two_stage(
-    canonical: Path, first: Fraction, end: Fraction, *, run_up_seconds: int = RUN_UP_SECONDS
+    canonical: Path,
+    first: Fraction,
+    end: Fraction,
+    *,
+    run_up_seconds: int = RUN_UP_SECONDS,
+    options: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return ffmpeg's arguments that open `canonical` and take `[first, end)` of it.
 
-    Microseconds are rounded down, so that the first frame is never missed by a rounding.
+    Microseconds are rounded down, so that the first frame is never missed by a rounding. `options` are those
+    of the input.
     """
     start_us, end_us = int(first * 1_000_000), int(end * 1_000_000)
     coarse_us = max(0, start_us - run_up_seconds * 1_000_000)
     return (
         *("-ss", _seconds(coarse_us)),
+        *options,
         *ffmpeg.source(canonical),
         *("-ss", _seconds(start_us - coarse_us), "-t", _seconds(end_us - start_us)),
     )
