@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 from av.container import InputContainer
@@ -33,7 +34,7 @@ def timed(
             yield packet.pts * packet.time_base - origin, packet
 
 
-def new_header(packet: Packet[Stream]) -> bytes | None:
+def new_header(packet: Packet[Any]) -> bytes | None:
     """Return the header that a track has from a packet on; None: as before.
 
     Where it isn't the track's first one, the first packet behind a seek brings it as well.

@@ -87,6 +87,21 @@ async def test_behind_a_change_whole_groups_are_copied(tmp_path: Path, suffix: s
     assert smart.plan(made.path, Fraction(0), Fraction(round(end * 1000), 1000)) is None, "across it"
 
 
+async def test_so_are_cuts_of_hevc_whose_encoder_changes(tmp_path: Path) -> None:
+    params = "log-level=error:open-gop=0:keyint=25:min-keyint=25:scenecut=0"
+    hevc = ("-c:v", "libx265", "-preset", "ultrafast", "-x265-params", params)
+    recording = await changing(
+        tmp_path, ".ts", [Stretch(150, options=hevc), Stretch(260, size=LARGER, options=hevc)]
+    )
+    made, [change] = recording.made, recording.changes
+    assert made.media.video_codec == "hevc"
+    await check_cuts(recording, tmp_path / "clip.mp4", random.Random("hevc"))
+    span = round(change * 1000) + 900, round(change * 1000) + 10_050
+    first = cut.frame_time(made.path, span[0])
+    assert smart.plan(made.path, first, Fraction(span[1], 1000)) is not None
+    await check_cut(recording, tmp_path / "clip.mp4", span)
+
+
 @pytest.mark.parametrize("suffix", [".flv", ".ts"])
 async def test_a_fast_cut_across_a_change_has_every_frame(tmp_path: Path, suffix: str) -> None:
     recording = await changing(tmp_path, suffix, CHANGES["larger"])
