@@ -11,8 +11,8 @@ from services.asr.media import ffmpeg
 # Decoding starts this long before the cut, so that a seek that lands late can't hit the cut itself.
 RUN_UP_SECONDS = 15
 # Each at its own time: on the grid of a frame rate that the recording's encoder has left on the way, some
-# frames would fall together.
-EVERY_FRAME = ("-fps_mode", "passthrough", "-enc_time_base:v", "demux")
+# frames would fall together. Only one that isn't later than the frame before it is left out.
+EVERY_FRAME = ("-fps_mode", "vfr", "-enc_time_base:v", "demux")
 
 
 def two_stage(
