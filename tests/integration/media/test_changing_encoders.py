@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import wave
 from collections.abc import Iterator, Sequence
@@ -52,8 +51,10 @@ def spans(change: float, chance: random.Random) -> Iterator[tuple[int, int]]:
     yield at - chance.randrange(41, 900), at + near
 
 
-@pytest.mark.parametrize("suffix", [".flv", ".ts"])
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    ("suffix", "change"),
+    [*((".flv", change) for change in CHANGES), (".ts", "larger"), (".ts", "rate"), (".ts", "hole")],
+)
 async def test_cuts_around_a_change_have_every_frame_once_at_its_time_in_one_size(
     tmp_path: Path, suffix: str, change: str
 ) -> None:
@@ -70,8 +71,10 @@ async def test_so_have_cuts_of_a_live_stream_that_was_copied_into_another_contai
 
 
 async def check_cuts(recording: Changing, out: Path, chance: random.Random) -> None:
-    for span in itertools.chain.from_iterable(spans(change, chance) for change in recording.changes):
-        await check_cut(recording, out, span)
+    """Make some cuts around each change; a soak makes hundreds of them."""
+    for change in recording.changes:
+        for span in chance.sample(list(spans(change, chance)), 3):
+            await check_cut(recording, out, span)
 
 
 @pytest.mark.parametrize("suffix", [".flv", ".ts"])
