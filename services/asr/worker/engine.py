@@ -93,10 +93,15 @@ class FasterWhisper:
                 on_position(span.start_ms + done_ms)
                 await asyncio.sleep(_TELL_SECONDS)
 
+        async def recognise(one: PieceOnItsWay) -> tuple[str, list[Segment]]:
+            heard = await self._piece(wav, one.piece, one.says)
+            one.ends()
+            return heard
+
         telling = asyncio.create_task(tell())
         try:
             async with together() as group:
-                tasks = [group.create_task(self._piece(wav, one.piece, one.says)) for one in on_their_way]
+                tasks = [group.create_task(recognise(one)) for one in on_their_way]
         finally:
             telling.cancel()
             await asyncio.gather(telling, return_exceptions=True)

@@ -18,7 +18,7 @@ from services.asr.worker.speech import Span
 _WINDOW_MS = 30_000
 # Of so many reports the middle is taken.
 _PIECES = 5
-BEGUN, PREPARED = -1, 0
+BEGUN, PREPARED, ENDED = -1, 0, -2
 
 
 class Report(Protocol):
@@ -77,18 +77,28 @@ class PieceOnItsWay:
         elif window == PREPARED:
             self._prepared_at = now
             self._pace.led((now - self._begun_at) * 1000 / max(1, self._length_ms))
-        elif window != self._window and self._position_ms > self.piece.start_ms:
+        elif window != self._window:
+            self._learn()
+        self._window, self._reported_at, self._position_ms = window, now, position_ms
+
+    def ends(self) -> None:
+        """Note that the piece is recognised to its end."""
+        self._learn()
+        self._window, self._position_ms = ENDED, self.piece.end_ms
+
+    def _learn(self) -> None:
+        """Learn from the windows that are done."""
+        if self._position_ms > self.piece.start_ms:
             took = max(self._reported_at - self._prepared_at, 1e-3)
             self._pace.heard((self._position_ms - self.piece.start_ms) / took)
-        self._window, self._reported_at, self._position_ms = window, now, position_ms
 
     def position_ms(self) -> int:
         """Return how far the piece is by the work done on it, in milliseconds of the recording.
 
         What comes before its first window counts as the sound that is recognised in the same time.
         """
-        if self._window is None:
-            return self.piece.start_ms
+        if self._window in {None, ENDED}:
+            return self._position_ms
         lead = self._pace.lead * self._length_ms / 1000 * self._pace.speed
         moved = (self._clock() - self._reported_at) * self._pace.speed
         if self._window == BEGUN:

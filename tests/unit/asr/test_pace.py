@@ -48,6 +48,7 @@ def recognised(pace: Pace, clock: Clock, *, lead: float, window: float) -> list[
         wait(window)
         for end_ms in (9_000, 21_500, 30_000):
             one.says(PIECE.start_ms + number * 30_000 + end_ms, number + 1)
+    one.ends()
     positions.append(one.position_ms())
     return positions
 
@@ -83,6 +84,20 @@ def test_a_piece_goes_on_evenly_at_the_pace_of_the_one_before(clock: Clock) -> N
     assert second[-1] == PIECE.end_ms
     # ten seconds of the piece are a fifteenth of its fourteen and a half seconds of work
     assert longest_rest(second, 10_000) <= 1.3
+
+
+def test_a_piece_of_one_window_teaches_the_pace_as_well(clock: Clock) -> None:
+    pace = Pace()
+    one = PieceOnItsWay(Span(0, 0, 20_000), pace, clock)
+    one.says(0, BEGUN)
+    clock.now += 1
+    one.says(0, PREPARED)
+    clock.now += 2
+    one.says(9_000, 1)
+    one.says(18_000, 1)
+    one.ends()
+    assert (pace.lead, pace.speed) == (pytest.approx(0.05), pytest.approx(9_000))
+    assert one.position_ms() == 20_000, "the silence behind the last word is done as well"
 
 
 def test_a_piece_that_is_slower_waits_for_its_report_within_a_window(clock: Clock) -> None:
