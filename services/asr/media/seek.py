@@ -11,7 +11,7 @@ from services.asr.media import ffmpeg
 # Decoding starts this long before the cut, so that a seek that lands late can't hit the cut itself.
 RUN_UP_SECONDS = 15
 # Each at its own time: on the grid of a frame rate that the recording's encoder has left on the way, some
-# frames would fall together. Only one that isn't later than the frame before it is left out.
+# frames would fall together. One that isn't later than the frame before it comes a tick behind it.
 EVERY_FRAME = ("-fps_mode", "vfr", "-enc_time_base:v", "demux")
 
 
@@ -29,13 +29,25 @@ def two_stage(
     of the input.
     """
     start_us, end_us = int(first * 1_000_000), int(end * 1_000_000)
-    coarse_us = max(0, start_us - run_up_seconds * 1_000_000)
+    coarse_us = _coarse_us(first, run_up_seconds)
     return (
         *("-ss", _seconds(coarse_us)),
         *options,
         *ffmpeg.source(canonical),
         *("-ss", _seconds(start_us - coarse_us), "-t", _seconds(end_us - start_us)),
     )
+
+
+def filter_time(time: Fraction, first: Fraction, *, run_up_seconds: int = RUN_UP_SECONDS) -> Fraction:
+    """Return what a time of the recording is for filters, in seconds, where `two_stage` opens it at `first`.
+
+    The run-up must be the same.
+    """
+    return time - Fraction(_coarse_us(first, run_up_seconds), 1_000_000)
+
+
+def _coarse_us(first: Fraction, run_up_seconds: int) -> int:
+    return max(0, int(first * 1_000_000) - run_up_seconds * 1_000_000)
 
 
 def _seconds(microseconds: int) -> str:
