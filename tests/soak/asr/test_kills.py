@@ -40,7 +40,7 @@ async def kept(database: Database, material_id: str) -> dict[int, tuple[int, obj
 
 
 async def again_if_abandoned(bed: Bed, material_id: str) -> bool:
-    """Retry a task that was given up because it was killed so often, as a person does; tells if it is done."""
+    """Retry a task that was given up for its many kills, as a person does; tells whether it is done."""
     material = await bed.read(material_id)
     if material.asr_status == FAILED:
         assert material.asr_error_reason == "ABANDONED", material
