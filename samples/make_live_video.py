@@ -31,10 +31,13 @@ def seconds_of(audio: Path) -> float:
         return float((container.duration or 0) / av.time_base)
 
 
-def pictures(count: int, *, width: int = WIDTH, height: int = HEIGHT) -> Iterator[Picture]:
-    """Yield `count` grey pictures: a disc that circles over a slowly moving shade, and the code."""
+def pictures(count: int, *, width: int = WIDTH, height: int = HEIGHT, first: int = 0) -> Iterator[Picture]:
+    """Yield `count` grey pictures: a disc that circles over a slowly moving shade, and the code.
+
+    They are numbered from `first` on.
+    """
     rows, columns = np.mgrid[0:height, 0:width]
-    for number in range(count):
+    for number in range(first, first + count):
         shade = 90 + 50 * np.sin(columns / width * 2 * math.pi + number / 50)
         turn = number / FPS * 2 * math.pi / 4
         x, y = width / 2 + width / 3 * math.cos(turn), height * 0.45 + height / 4 * math.sin(turn)

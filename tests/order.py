@@ -20,6 +20,7 @@ LONGEST_FIRST = (
     "e2e/test_life.py",
     "integration/asr/test_worker.py",
     "integration/ingest/test_campaign.py",
+    "integration/media/test_changing_encoders.py",
     "integration/media/test_cut.py",
     "integration/slicing/test_draft_media.py",
     "integration/backup/test_backup.py",

@@ -198,7 +198,14 @@ async def request_cancel(session: AsyncSession, material_id: UUID) -> UUID:
 
 
 async def doom(session: AsyncSession, keys: Sequence[str]) -> None:
-    """Have objects removed once this transaction has committed; a key that ends with '/' is a prefix."""
-    rows = [{"key": key} for key in keys]
+    """Have objects removed once this transaction has committed; a key that ends with '/' is a prefix.
+
+    Nothing may be doomed that anybody may want again: a removal under way can't be called back. A key that
+    is doomed already begins anew, since more may have been stored below it meanwhile.
+    """
+    anew = {"passes": 0, "not_before": func.now(), "created_at": func.clock_timestamp()}
+    statement = upsert(doomed_objects).on_conflict_do_update(index_elements=["key"], set_=anew)
+    # in one order, so that no two transactions wait for each other
+    rows = [{"key": key} for key in sorted(keys)]
     if rows:
-        await session.execute(upsert(doomed_objects).on_conflict_do_nothing(), rows)
+        await session.execute(statement, rows)

@@ -9,14 +9,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from services.asr.models import (
     clips,
-    doomed_objects,
     live_materials,
     transcript_paragraphs,
     transcripts,
     video_projects,
 )
 from services.asr.repository_draft import add_own_draft
-from services.asr.repository_material import doom
 from services.asr.repository_project import AnyRow
 from services.asr.repository_run import DRAFTS, PROJECTS, Fence, write
 from services.asr.states_project import AI_SLICE_DRAFT, ProjectStatus
@@ -29,7 +27,10 @@ async def save_clips(
     values: Sequence[dict[str, Any]],
     source: str,
 ) -> None:
-    """Replace the project's clips as a whole; the objects replaced are doomed.
+    """Replace the project's clips as a whole.
+
+    What was stored for a clip that is replaced stays as long as the project: a clip's keys are made of what
+    it is, so a later save of the run may want them again, and a removal under way couldn't be called back.
 
     Completes the project, unless its task goes on to make a draft of them. Takes effect only while the run
     `fence` (task, version) is the one that began last. A repeat after it has completed the project changes
@@ -46,15 +47,7 @@ async def save_clips(
     }
     if not await write(session, PROJECTS, project_id, fence, done):
         return
-    removed = await session.execute(
-        delete(clips)
-        .where(clips.c.video_project_id == project_id)
-        .returning(clips.c.media_key, clips.c.thumbnail_key)
-    )
-    kept = {v[name] for v in values for name in ("media_key", "thumbnail_key")}
-    await doom(session, [key for row in removed for key in row if key and key not in kept])
-    # a clip's keys are made of what it is, so one that was doomed may be wanted again
-    await session.execute(delete(doomed_objects).where(doomed_objects.c.key.in_(kept)))
+    await session.execute(delete(clips).where(clips.c.video_project_id == project_id))
     await session.execute(insert(clips), list(values))
 
 

@@ -89,6 +89,8 @@ async def remove_expired(session: AsyncSession, *, keep_hours: float, limit: int
     """Delete uploads unused and untouched for `keep_hours`; return their ids."""
     used = exists().where(live_materials.c.upload_id == uploads.c.id)
     old = uploads.c.updated_at < func.now() - func.make_interval(0, 0, 0, 0, 0, 0, keep_hours * 3600)
-    victims = select(uploads.c.id).where(old, ~used).limit(limit).with_for_update(skip_locked=True)
-    statement = delete(uploads).where(uploads.c.id.in_(victims)).returning(uploads.c.id)
+    unused = select(uploads.c.id).where(old, ~used).limit(limit).with_for_update(skip_locked=True)
+    locked = (await session.execute(unused)).scalars().all()
+    # looked at again under the locks: one may have become a material's since the first look began
+    statement = delete(uploads).where(uploads.c.id.in_(locked), ~used).returning(uploads.c.id)
     return (await session.execute(statement)).scalars().all()

@@ -102,7 +102,9 @@ class Uploads:
             keys = await repository_upload.part_keys(session, upload_id)
         if row.committed_bytes < row.size_bytes or row.sha1:
             return convert.upload_message(row)
-        media_key = f"recordings/{upload_id}/original"
+        # named by its parts: a call that is slow to join others can't put them over what was sent after them
+        name = hashlib.sha1("\n".join(keys).encode(), usedforsecurity=False).hexdigest()
+        media_key = f"recordings/{upload_id}/original-{name}"
         digest = hashlib.sha1(usedforsecurity=False)
         try:
             await self._store.put_stream(media_key, self._joined(keys, digest))
@@ -118,7 +120,8 @@ class Uploads:
                 await repository_upload.finish(session, upload_id, sha1=sha1, media_key=media_key)
             else:
                 await repository_upload.start_over(session, upload_id)
-            await repository_material.doom(session, [f"uploads/{upload_id}/"] if right else keys)
+            unwanted = [f"uploads/{upload_id}/"] if right else [*keys, media_key]
+            await repository_material.doom(session, unwanted)
             row = await repository_upload.get(session, upload_id)
         if not right:
             raise Sha1Mismatch(

@@ -48,7 +48,12 @@ class ObjectRemoval(Periodic):
         for key in keys:
             await self._store.delete(key)
         log.info("asr.objects_removed", key=row.key, objects=len(keys))
-        mine = doomed_objects.c.key == row.key
+        # as this pass found it: doomed anew or passed by another server meanwhile, it stays as it is now
+        mine = (
+            (doomed_objects.c.key == row.key)
+            & (doomed_objects.c.passes == row.passes)
+            & (doomed_objects.c.created_at == row.created_at)
+        )
         async with self._database.begin() as session:
             if row.passes > 0:
                 await session.execute(delete(doomed_objects).where(mine))

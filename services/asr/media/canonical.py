@@ -7,13 +7,15 @@ that begins at zero with the recording's first packet.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from services.asr.media import ffmpeg
-from services.asr.media.errors import FfmpegFailed, MediaError, Truncated
+from services.asr.media.errors import MediaError, Truncated
 from services.asr.media.probe import Media, probe
+from services.asr.media.sound import sound_changes
 
 COPIED_VIDEO = frozenset({"h264", "hevc", "av1", "mpeg4"})
 COPIED_AUDIO = frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"})
@@ -48,41 +50,48 @@ async def make(
     """Write the canonical file of `source` to `out` (a path that ends in .mp4).
 
     Streams are copied where MP4 can hold them, which takes a second per ten minutes; others are encoded
-    again, and so are all when the copy fails.
+    again, so is sound whose encoder changes on the way, and so are all when the copy fails.
 
     Raises:
         Truncated: the source claims content, but nothing of it is there.
         MediaError, MediaInfrastructure, FfmpegTimeout: see `services.asr.media.errors`.
     """
-    copy = media.video_codec in COPIED_VIDEO | {""} and _audio_codec(media) in COPIED_AUDIO
-    attempts = [True, False] if copy else [False]
-    for copying in attempts:
-        try:
-            await ffmpeg.run(
-                _arguments(source, out, media, copying=copying),
-                timeout_seconds=timeout_seconds,
-                duration_ms=media.duration_ms,
-                on_progress=on_progress,
-            )
-            result = await _probe_result(out)
-        except MediaError:
-            if copying is attempts[-1]:
-                raise
-        else:
-            return Canonical(out, result, _missing_ms(media, result), copying)
-    raise FfmpegFailed("no way to write the canonical file was left")
+
+    async def written(picture: bool, sound: bool) -> Canonical:
+        await ffmpeg.run(
+            _arguments(source, out, media, copied=(picture, sound)),
+            timeout_seconds=timeout_seconds,
+            duration_ms=media.duration_ms,
+            on_progress=on_progress,
+        )
+        result = await _probe_result(out)
+        return Canonical(out, result, _missing_ms(media, result), picture and sound)
+
+    if media.video_codec not in COPIED_VIDEO | {""}:
+        return await written(False, False)
+    if _audio_codec(media) not in COPIED_AUDIO:
+        return await written(True, False)
+    looking = asyncio.create_task(asyncio.to_thread(sound_changes, source, media.audio_order))
+    try:
+        made = await written(True, True)
+        return await written(True, False) if await looking else made
+    except MediaError:
+        return await written(False, False)
+    finally:
+        # it reads a file of the caller's
+        await asyncio.wait({looking})
 
 
 def _audio_codec(media: Media) -> str:
     return media.audio_tracks[media.audio_order].codec if media.audio_order < len(media.audio_tracks) else ""
 
 
-def _arguments(source: Path, out: Path, media: Media, *, copying: bool) -> Sequence[str]:
+def _arguments(source: Path, out: Path, media: Media, *, copied: tuple[bool, bool]) -> Sequence[str]:
+    """Return ffmpeg's arguments; `copied`: whether picture and sound are, else they are encoded."""
     # "V" leaves cover art out; genpts fills in the times that a recorder left out.
     maps = [*(("-map", "0:V:0") if media.has_picture else ()), "-map", f"0:a:{media.audio_order}"]
-    keep_video = media.video_codec in COPIED_VIDEO and _audio_codec(media) not in COPIED_AUDIO
-    picture = ("-c:v", "copy") if copying or keep_video else ENCODE_VIDEO
-    codecs = picture + (("-c:a", "copy") if copying else ENCODE_AUDIO)
+    picture = ("-c:v", "copy") if copied[0] else ENCODE_VIDEO
+    codecs = picture + (("-c:a", "copy") if copied[1] else ENCODE_AUDIO)
     return (
         *("-fflags", "+genpts+discardcorrupt"),
         *ffmpeg.source(source),

@@ -17,7 +17,8 @@ from services.asr.media.canonical import ENCODE_AUDIO, ENCODE_VIDEO
 from services.asr.media.errors import SpanOutside
 from services.asr.media.packets import opened, timed
 from services.asr.media.probe import Media
-from services.asr.media.seek import RUN_UP_SECONDS, two_stage
+from services.asr.media.seek import EVERY_FRAME, RUN_UP_SECONDS, filter_time, two_stage
+from services.asr.media.shape import Shape, changes, shape_at
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +26,8 @@ log = structlog.get_logger(__name__)
 _ROUNDING = Fraction(1, 2000)
 # A frame that is on screen for longer than this is a picture that stands still.
 _LONGEST_FRAME = Fraction(1, 4)
-_STEADY_FPS = 25
+# The last frame again and again, but for the first of them, which tpad puts at the very time of its original.
+_STAYS = ["tpad=stop=-1:stop_mode=clone", "select='isnan(prev_pts)+gt(pts,prev_pts)'"]
 # The reorder window of B-frames is shorter than this.
 _LOOK_AHEAD_SECONDS = 1
 
@@ -81,7 +83,7 @@ async def cut(
             canonical, out, found.first, found.end, timeout_seconds=timeout_seconds, on_progress=on_progress
         )
         return found.cut
-    if media.has_picture and not encode_all and not found.freeze and not found.regrid:
+    if media.has_picture and not encode_all and not found.freeze and not found.held:
         try:
             await smart.cut(
                 canonical,
@@ -96,7 +98,7 @@ async def cut(
         else:
             return found.cut
     await ffmpeg.run(
-        _arguments(canonical, out, found, media),
+        await asyncio.to_thread(_arguments, canonical, out, found, media),
         timeout_seconds=timeout_seconds,
         duration_ms=found.cut.duration_ms,
         on_progress=on_progress,
@@ -113,14 +115,14 @@ async def span(canonical: Path, start_ms: int, end_ms: int, *, media: Media, fas
 class _Found:
     """A span inside a recording, in seconds.
 
-    `shown` is when the frame at `first` appeared. `regrid`: that was long ago, so frames are repeated at a
-    steady rate to have one at `first`. `freeze`: the picture ends before the sound, its last frame stays.
+    `shown` is when the frame at `first` appeared. `held`: that was long ago, so it is shown anew at `first`.
+    `freeze`: the picture ends before the sound, its last frame stays.
     """
 
     first: Fraction
     end: Fraction
     shown: Fraction
-    regrid: bool
+    held: bool
     freeze: bool
 
     @property
@@ -136,29 +138,56 @@ async def _found(canonical: Path, start_ms: int, end_ms: int, media: Media, *, f
         )
     asked, until = Fraction(start, 1000), Fraction(end, 1000)
     if not media.has_picture:
-        return _Found(asked, until, asked, regrid=False, freeze=False)
+        return _Found(asked, until, asked, held=False, freeze=False)
     if fast:
         first, last = await asyncio.to_thread(copying.span, canonical, asked, until)
         last = min(last, Fraction(media.duration_ms, 1000))
-        return _Found(first, last, first, regrid=False, freeze=False)
+        return _Found(first, last, first, held=False, freeze=False)
     shown = await asyncio.to_thread(frame_time, canonical, start)
     # a picture that stands still for long must not pull the sound before the start into the clip
-    regrid = asked - shown > _LONGEST_FRAME
+    held = asked - shown > _LONGEST_FRAME
     freeze = end > media.picture_end_ms
-    return _Found(asked if regrid else shown, until, shown, regrid=regrid, freeze=freeze)
+    return _Found(asked if held else shown, until, shown, held=held, freeze=freeze)
 
 
 def _arguments(canonical: Path, out: Path, found: _Found, media: Media) -> tuple[str, ...]:
     # the run-up must reach the frame that is still on screen at the start
     run_up = max(RUN_UP_SECONDS, math.ceil(found.first - found.shown) + 1)
-    filters = [f"fps={max(media.fps, Fraction(_STEADY_FPS))}"] if found.regrid else []
-    filters += ["tpad=stop=-1:stop_mode=clone"] if found.freeze or found.regrid else []
+    shape = _shape_to_keep(canonical, found, run_up) if media.has_picture else None
+    filters = [shape.filter(turned=True)] if shape else []
+    filters += _shown_anew(found, run_up) if found.held else []
+    filters += _STAYS if found.freeze else []
     return (
-        *two_stage(canonical, found.first, found.end, run_up_seconds=run_up),
+        *two_stage(canonical, found.first, found.end, run_up_seconds=run_up, options=_one_graph(shape)),
         *("-map", "0:v:0?", "-map", "0:a:0?", *(("-vf", ",".join(filters)) if filters else ())),
+        *(EVERY_FRAME if media.has_picture else ()),
         *("-af", KEEP_TIME, *ENCODE_VIDEO, *ENCODE_AUDIO),
         *ffmpeg.mp4(out),
     )
+
+
+def _shown_anew(found: _Found, run_up_seconds: int) -> list[str]:
+    """Return filters that show at `first` the frame that was on screen by then, and no frame before it."""
+    first, shown = (
+        float(filter_time(time, found.first, run_up_seconds=run_up_seconds))
+        for time in (found.first, found.shown - _ROUNDING)
+    )
+    return [f"select='gte(t,{shown:.6f})'", f"setpts='max(PTS,round({first:.6f}/TB))'"]
+
+
+def _shape_to_keep(canonical: Path, found: _Found, run_up_seconds: int) -> Shape | None:
+    """Return the picture's shape at a clip's begin if its encoder changes on the way, else None."""
+    if not changes(canonical, found.first - run_up_seconds, found.end):
+        return None
+    return shape_at(canonical, found.first)
+
+
+def _one_graph(shape: Shape | None) -> tuple[str, ...]:
+    """Return the input options that keep one filter graph through all shapes, where its filters can do that.
+
+    A new graph knows nothing of the frames before: what stands still across the change would be missing.
+    """
+    return ("-reinit_filter:v", "0") if shape and not shape.rotation else ()
 
 
 def frame_time(canonical: Path, at_ms: int) -> Fraction:

@@ -33,7 +33,7 @@ def span(canonical: Path, start: Fraction, end: Fraction) -> tuple[Fraction, Fra
     with opened(canonical) as container:
         stream = container.streams.video[0]
         first = _begin(container, stream, start + _ROUNDING)
-        return first, max(end, _end(container, stream, first, end - _ROUNDING))
+        return first, _end(container, stream, first, end)
 
 
 def _begin(container: InputContainer, stream: VideoStream, limit: Fraction) -> Fraction:
@@ -68,7 +68,10 @@ def _beginnings(stream: VideoStream) -> Callable[[bytes], bool]:
 
 
 def _end(container: InputContainer, stream: VideoStream, first: Fraction, end: Fraction) -> Fraction:
-    """Return the time of the first frame at or behind `end` that begins nothing but what comes after it."""
+    """Return the time of the first frame at or behind `end` that begins nothing but what comes after it.
+
+    Where there is none it is the end of the last frame, or `end` if that is later.
+    """
     times: list[Fraction] = []
     last = first
     for time, packet in timed(container, stream, first):
@@ -80,9 +83,9 @@ def _end(container: InputContainer, stream: VideoStream, first: Fraction, end: F
     earliest_left = list(accumulate(reversed(times), min))[::-1]
     latest_before = [first, *accumulate(times, max)]
     for left, before in zip(earliest_left, latest_before, strict=False):
-        if left >= end and left > before:
+        if left >= end - _ROUNDING and left > before:
             return left
-    return last
+    return max(last, end)
 
 
 async def copy_sound(

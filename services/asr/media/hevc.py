@@ -7,6 +7,7 @@ number between 15 and 30 there has eight bits more than 0 has, so that what foll
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.asr.media.nal import (
@@ -16,6 +17,7 @@ from services.asr.media.nal import (
     number_at,
     number_bits,
     packed,
+    sized,
     sized_units,
     unescaped,
     units,
@@ -28,6 +30,8 @@ _FIRST_IRAP, _LAST_IRAP, _LAST_SLICE = 16, 23, 31
 _HEAD_BYTES, _UNIT_HEAD_BYTES = 22, 2
 # Before its number a sequence parameter set has one byte and the profile's twelve.
 _SPS_NUMBER_AT = 13 * 8
+# Where a sequence parameter set has the profile, tier and level that a record begins with.
+_PROFILE_AT, _PROFILE_BYTES = 3, 12
 _VPS_IDS, _SPS_IDS, _PPS_IDS = range(1, 16), range(1, 16), range(15, 31)
 
 
@@ -84,7 +88,9 @@ class HevcConfiguration:
         }
         if any(len(found) != 1 for found in theirs.values()):
             raise NotUnderstood("the edges have several parameter sets of a kind")
-        arrays = [(kind, found + theirs.get(kind, ())) for kind, found in self.arrays]
+        return self._written([(kind, found + theirs.get(kind, ())) for kind, found in self.arrays])
+
+    def _written(self, arrays: Sequence[tuple[int, tuple[bytes, ...]]]) -> bytes:
         return b"".join(
             (
                 *(self.head, bytes([len(arrays)])),
@@ -100,7 +106,30 @@ class HevcConfiguration:
             _slice(unit, pps) if _kind(unit) <= _LAST_SLICE else unit
             for unit in units(sample, self.length_size)
         ]
-        return b"".join(len(unit).to_bytes(self.length_size, "big") + unit for unit in made)
+        return sized(made, self.length_size)
+
+    def updated_by(self, sample: bytes) -> HevcConfiguration:
+        """See Configuration."""
+        sets = {kind: {_id(unit): unit for unit in self.sets(kind)} for kind in (_VPS, _SPS, _PPS)}
+        for unit in units(sample, self.length_size):
+            if _kind(unit) in sets:
+                sets[_kind(unit)][_id(unit)] = unit.rstrip(b"\0")
+        found = {kind: tuple(held.values()) for kind, held in sets.items()}
+        if all(self.sets(kind) == held for kind, held in found.items()):
+            return self
+        others = tuple(array for array in self.arrays if array[0] not in found)
+        level = unescaped(found[_SPS][0])[_PROFILE_AT : _PROFILE_AT + _PROFILE_BYTES]
+        head = self.head[:1] + level + self.head[1 + _PROFILE_BYTES :]
+        return HevcConfiguration(head, (*found.items(), *others))
+
+    def with_sets(self, sample: bytes) -> bytes:
+        """See Configuration."""
+        sets = (unit for kind in (_VPS, _SPS, _PPS) for unit in self.sets(kind))
+        return sized(sets, self.length_size) + sample
+
+    def record(self) -> bytes:
+        """See Configuration."""
+        return self._written(self.arrays)
 
     @property
     def length_size(self) -> int:
@@ -109,11 +138,7 @@ class HevcConfiguration:
 
     def _free(self) -> tuple[int, int, int]:
         """Return ids of a video, a sequence and a picture parameter set that this track doesn't have."""
-        taken = [
-            {unit[_UNIT_HEAD_BYTES] >> 4 for unit in self.sets(_VPS)},
-            {_number(unit, _SPS_NUMBER_AT) for unit in self.sets(_SPS)},
-            {_number(unit, 0) for unit in self.sets(_PPS)},
-        ]
+        taken = [{_id(unit) for unit in self.sets(kind)} for kind in (_VPS, _SPS, _PPS)]
         free = [
             next((number for number in ids if number not in used), None)
             for ids, used in zip((_VPS_IDS, _SPS_IDS, _PPS_IDS), taken, strict=True)
@@ -131,6 +156,13 @@ def _kind(unit: bytes) -> int:
 def _number(unit: bytes, at: int) -> int:
     payload = unescaped(unit)[_UNIT_HEAD_BYTES:]
     return number_at(bits(payload[: at // 8 + 8]), at)[0]
+
+
+def _id(unit: bytes) -> int:
+    """Return the number of a parameter set."""
+    if _kind(unit) == _VPS:
+        return unit[_UNIT_HEAD_BYTES] >> 4
+    return _number(unit, _SPS_NUMBER_AT if _kind(unit) == _SPS else 0)
 
 
 def _vps(unit: bytes, vps: int) -> bytes:

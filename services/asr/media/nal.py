@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _ESCAPED = re.compile(rb"\x00\x00\x03")
 # at the end, too: no unit ends with a zero
@@ -44,6 +44,11 @@ def sized_units(record: bytes, at: int, count: int) -> tuple[tuple[bytes, ...], 
 def packed(found: tuple[bytes, ...]) -> bytes:
     """Write units, each behind two bytes of length."""
     return b"".join(len(unit).to_bytes(2, "big") + unit for unit in found)
+
+
+def sized(found: Iterable[bytes], length_size: int) -> bytes:
+    """Write units as a sample has them, each behind its length in `length_size` bytes."""
+    return b"".join(len(unit).to_bytes(length_size, "big") + unit for unit in found)
 
 
 def bits(data: bytes) -> str:

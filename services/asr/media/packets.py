@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 from av.container import InputContainer
@@ -31,3 +32,11 @@ def timed(
     for packet in container.demux(stream):
         if packet.pts is not None and packet.time_base is not None:
             yield packet.pts * packet.time_base - origin, packet
+
+
+def new_header(packet: Packet[Any]) -> bytes | None:
+    """Return the header that a track has from a packet on; None: as before.
+
+    Where it isn't the track's first one, the first packet behind a seek brings it as well.
+    """
+    return bytes(packet.get_sidedata("new_extradata")) if packet.has_sidedata("new_extradata") else None

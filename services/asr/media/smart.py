@@ -12,14 +12,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from av.container import InputContainer
+from av.video.stream import VideoStream
+
 from libs.common import child
 from libs.common.together import together
-from services.asr.media import ffmpeg, parameter_sets
+from services.asr.media import ffmpeg
 from services.asr.media.canonical import ENCODE_VIDEO
 from services.asr.media.errors import FfmpegFailed, FfmpegTimeout
 from services.asr.media.nal import NotUnderstood
-from services.asr.media.packets import opened, timed
-from services.asr.media.seek import two_stage
+from services.asr.media.packets import opened
+from services.asr.media.parameter_sets import Configuration, configured
+from services.asr.media.seek import EVERY_FRAME, two_stage
+from services.asr.media.shape import Shape, shape_at
 from services.asr.media.splice import Job
 
 # Below this there is nothing to gain over encoding all of it.
@@ -43,42 +48,70 @@ class NotSpliced(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """Which part of a span is copied, in seconds, and how the edges around it are encoded."""
+    """Which part of a span is copied, in seconds, and how the edges around it are encoded.
+
+    `header` is that of the copied packets, `shape` their picture's.
+    """
 
     copy_from: Fraction
     copy_to: Fraction
     encoder: tuple[str, ...]
+    header: bytes
+    shape: Shape
 
 
 def plan(canonical: Path, first: Fraction, end: Fraction) -> Plan | None:
     """Find the longest part of `[first, end)` between two restart points, or None when it isn't worth it.
 
-    Reads packets only. None, too, for anything but 8-bit 4:2:0 H.264 or HEVC in one configuration.
+    Decodes no more than a frame. None, too, for anything but 8-bit 4:2:0 H.264 or HEVC, and where the encoder
+    changes inside the span.
     """
     with opened(canonical) as container:
         stream = container.streams.video[0]
-        context = stream.codec_context
-        encoder, cost = _EDGES.get(context.name, ((), 0))
-        if not encoder or context.pix_fmt != "yuv420p":
+        encoder, cost = _EDGES.get(stream.codec_context.name, ((), 0))
+        if not encoder:
             return None
         try:
-            configuration = parameter_sets.read(context.name, context.extradata)
+            configuration, restarts, hung_on = _restarts(container, stream, first, end)
         except NotUnderstood:
             return None
-        restarts: list[Fraction] = []
-        hung_on: set[Fraction] = set()
-        for time, packet in timed(container, stream, first):
-            if packet.is_keyframe and time > end:
-                break
-            if packet.is_keyframe and time >= first and configuration.is_restart(bytes(packet)):
-                restarts.append(time)
-            elif restarts and time < restarts[-1]:
-                # frames shown before it hang on it: no copy can end there
-                hung_on.add(restarts[-1])
     ends = [time for time in restarts if time not in hung_on]
     if not ends or not _worth_it(first, restarts[0], ends[-1], end, cost):
         return None
-    return Plan(restarts[0], ends[-1], (*encoder, *configuration.edge_options()))
+    shape = shape_at(canonical, restarts[0])
+    if shape is None or shape.pixels != "yuv420p":
+        return None
+    options = (*encoder, *configuration.edge_options())
+    return Plan(restarts[0], ends[-1], options, configuration.record(), shape)
+
+
+def _restarts(
+    container: InputContainer, stream: VideoStream, first: Fraction, end: Fraction
+) -> tuple[Configuration, list[Fraction], set[Fraction]]:
+    """Return what a span's packets are decoded by, its restart points, and those where no copy can end.
+
+    Raises:
+        NotUnderstood: it isn't one configuration of a kind that is known.
+    """
+    found: Configuration | None = None
+    restarts: list[Fraction] = []
+    hung_on: set[Fraction] = set()
+    for time, packet, configuration in configured(container, stream, first):
+        if packet.is_keyframe and time > end:
+            break
+        if packet.is_keyframe and time <= first:
+            found = configuration
+        if found is not None and configuration != found:
+            raise NotUnderstood("the encoder changes on the way")
+        found = configuration
+        if packet.is_keyframe and time >= first and configuration.is_restart(bytes(packet)):
+            restarts.append(time)
+        elif restarts and time < restarts[-1]:
+            # frames shown before it hang on it
+            hung_on.add(restarts[-1])
+    if found is None:
+        raise NotUnderstood("there is no picture")
+    return found, restarts, hung_on
 
 
 def _worth_it(first: Fraction, copy_from: Fraction, copy_to: Fraction, end: Fraction, cost: int) -> bool:
@@ -109,7 +142,7 @@ async def cut(
     try:
         async with together() as group:
             for name, path in paths.items():
-                group.create_task(_encode(canonical, path, edges[name], found.encoder, timeout_seconds))
+                group.create_task(_encode(canonical, path, edges[name], found, timeout_seconds))
         if on_progress is not None:
             on_progress(_ENCODED_SHARE)
         job = Job(
@@ -120,6 +153,8 @@ async def cut(
             copy_from=str(found.copy_from),
             copy_to=str(found.copy_to),
             end=str(end),
+            header=found.header.hex(),
+            size=(found.shape.width, found.shape.height),
         )
         await _join(job, timeout_seconds, on_progress)
     finally:
@@ -141,27 +176,49 @@ async def copy(
     Raises:
         FfmpegFailed: the join failed. FfmpegTimeout: it took too long.
     """
+    header, size = await asyncio.to_thread(_begun_with, canonical, first)
     times = {"first": str(first), "copy_from": str(first), "copy_to": str(end), "end": str(end)}
-    job = Job(canonical=str(canonical), head="", tail="", out=str(out), **times)
+    whole = {"canonical": str(canonical), "head": "", "tail": "", "out": str(out)}
+    job = Job(**whole, **times, header=header.hex(), size=size)
     try:
         await _join(job, timeout_seconds, on_progress)
     except NotSpliced as error:
         raise FfmpegFailed(str(error)) from error
 
 
+def _begun_with(canonical: Path, first: Fraction) -> tuple[bytes, tuple[int, int]]:
+    """Return header and size of a track as it is at a point; of codecs that aren't spliced, the track's."""
+    with opened(canonical) as container:
+        stream = container.streams.video[0]
+        context = stream.codec_context
+        header, size = context.extradata or b"", (context.width, context.height)
+        try:
+            for time, packet, configuration in configured(container, stream, first):
+                if packet.is_keyframe and time >= first:
+                    header = configuration.record()
+                    break
+        except NotUnderstood:
+            return header, size
+    shape = shape_at(canonical, first)
+    return header, (shape.width, shape.height) if shape is not None else size
+
+
 async def _encode(
     canonical: Path,
     out: Path,
     span: tuple[Fraction, Fraction],
-    encoder: tuple[str, ...],
+    found: Plan,
     timeout_seconds: float,
 ) -> None:
+    shape = found.shape
     try:
         await ffmpeg.run(
             (
-                # the canonical file has an exact index: no long run-up
-                *two_stage(canonical, *span, run_up_seconds=1),
-                *("-map", "0:v:0", "-an", *encoder, "-f", "mp4", ffmpeg.target(out)),
+                # the canonical file has an exact index: no long run-up; turned by players, as the copy is
+                *two_stage(canonical, *span, run_up_seconds=1, options=("-noautorotate",)),
+                # the run-up may be another encoder's, whose size would stay
+                *("-map", "0:v:0", "-an", "-vf", f"scale={shape.width}:{shape.height}", *EVERY_FRAME),
+                *(*found.encoder, "-f", "mp4", ffmpeg.target(out)),
             ),
             timeout_seconds=timeout_seconds,
         )

@@ -21,7 +21,8 @@ from av.stream import Stream
 from av.video.stream import VideoStream
 
 from services.asr.media import parameter_sets
-from services.asr.media.packets import opened, timed
+from services.asr.media.nal import NotUnderstood
+from services.asr.media.packets import new_header, opened, timed
 
 # An audio packet lasts less; one more before the start lets the decoder settle.
 _AUDIO_LEAD = Fraction(1, 20)
@@ -32,7 +33,8 @@ class Job:
     """What to join: times are fractions of seconds on the canonical clock, as text.
 
     The clip is `[first, end)`. `head` holds the encoded frames of `[first, copy_from)` ("": none), then the
-    canonical file's own packets of `[copy_from, copy_to)` follow, then `tail` with `[copy_to, end)`.
+    canonical file's own packets of `[copy_from, copy_to)` follow, then `tail` with `[copy_to, end)`. `header`
+    is what these packets are decoded by, in hex, `size` their picture's width and height.
     """
 
     canonical: str
@@ -43,6 +45,8 @@ class Job:
     copy_from: str
     copy_to: str
     end: str
+    header: str
+    size: tuple[int, int]
 
     def dumps(self) -> str:
         """Write the job as one JSON line."""
@@ -67,7 +71,22 @@ class _Piece:
         with opened(self.path) as container:
             stream = container.streams.video[0]
             for time, packet in _between(container, stream, self.begin, self.end, self.shift):
-                yield time, packet if self.rewrite is None else _rewritten(packet, self.rewrite)
+                rewrite = self.rewrite or _brought(stream.codec_context.name, packet)
+                yield time, packet if rewrite is None else _rewritten(packet, rewrite)
+
+
+def _brought(codec: str, packet: Packet[Stream]) -> Callable[[bytes], bytes] | None:
+    """Return what puts the sets of a header that begins with a packet into its sample; None: none begins.
+
+    The clip has one header, and a sample with sets of its own is understood by every decoder.
+    """
+    header = new_header(packet)
+    if header is None:
+        return None
+    try:
+        return parameter_sets.read(codec, header).with_sets
+    except NotUnderstood:
+        return None
 
 
 def _between(
@@ -91,8 +110,9 @@ def join(job: Job) -> None:
         out = stack.enter_context(av.open(f"file:{job.out}", "w", "mp4", options={"movflags": "+faststart"}))
         video_in, audio_in = source.streams.video[0], source.streams.audio[0]
         video, audio = out.add_stream_from_template(video_in), out.add_stream_from_template(audio_in)
-        header, edge_sample = _joined(video_in, job.head or job.tail)
+        header, edge_sample = _joined(video_in, bytes.fromhex(job.header), job.head or job.tail)
         video.codec_context.extradata = header
+        video.codec_context.width, video.codec_context.height = job.size
         if video_in.codec_context.name == "hevc":
             # all sets are in the header: players and editing programs of Apple's open nothing else
             video.codec_context.codec_tag = "hvc1"
@@ -122,15 +142,14 @@ def _timed(pieces: list[_Piece]) -> Iterator[tuple[Fraction, Fraction, Packet[St
             yield next(decode) - ahead, time, packet
 
 
-def _joined(video: VideoStream, edge: str) -> tuple[bytes | None, Callable[[bytes], bytes] | None]:
+def _joined(video: VideoStream, header: bytes, edge: str) -> tuple[bytes, Callable[[bytes], bytes] | None]:
     """Return the header of copied and of encoded packets together, and what makes the latter fit to it.
 
     `edge` is a file of encoded packets; empty when there are none.
     """
-    record = video.codec_context.extradata
     if not edge:
-        return record, None
-    configuration = parameter_sets.read(video.codec_context.name, record)
+        return header, None
+    configuration = parameter_sets.read(video.codec_context.name, header)
     with opened(Path(edge)) as container:
         context = container.streams.video[0].codec_context
         encoded = parameter_sets.read(context.name, context.extradata)

@@ -10,6 +10,7 @@ from libs.common.child import ChildCrashed, ChildFailed, ChildTimeout
 from libs.common.child_pool import ChildPool
 from libs.common.together import together
 from services.asr.worker.model import model_folder
+from services.asr.worker.pace import Pace, PieceOnItsWay, Report
 from services.asr.worker.settings import AsrWorkerSettings
 from services.asr.worker.speech import Segment, Span, Word
 
@@ -18,6 +19,8 @@ _SLOWEST_FACTOR = 10.0
 _SLOWEST_FLOOR_SECONDS = 300.0
 # Short enough for two children to need less memory than one with all of a chunk, and to end together.
 _PIECE_SECONDS, _PIECE_CUT_SECONDS = 150, 20
+# How often the position is told on; a per cent of an hour is not much more than three seconds of work.
+_TELL_SECONDS = 0.5
 
 
 class EngineFailed(Exception):
@@ -70,6 +73,7 @@ class FasterWhisper:
         self._pool = ChildPool("services.asr.worker.engine_child", size=settings.loops)
         self._found: tuple[Path, str] | None = None
         self._finding = asyncio.Lock()
+        self._pace = Pace()
 
     async def name(self) -> str:
         """See Engine."""
@@ -81,27 +85,33 @@ class FasterWhisper:
     ) -> tuple[str, list[Segment]]:
         """See Engine."""
         found = await asyncio.to_thread(pieces, wav, span)
-        done_ms = dict.fromkeys(found, 0)
+        on_their_way = [PieceOnItsWay(piece, self._pace) for piece in found]
 
-        async def recognise(piece: Span) -> tuple[str, list[Segment]]:
-            def at(position_ms: int) -> None:
-                done_ms[piece] = position_ms - piece.start_ms
-                on_position(span.start_ms + sum(done_ms.values()))
+        async def tell() -> None:
+            while True:
+                done_ms = sum(one.position_ms() - one.piece.start_ms for one in on_their_way)
+                on_position(span.start_ms + done_ms)
+                await asyncio.sleep(_TELL_SECONDS)
 
-            heard = await self._piece(wav, piece, at)
-            at(piece.end_ms)
+        async def recognise(one: PieceOnItsWay) -> tuple[str, list[Segment]]:
+            heard = await self._piece(wav, one.piece, one.says)
+            one.ends()
             return heard
 
-        async with together() as group:
-            tasks = [group.create_task(recognise(piece)) for piece in found]
+        telling = asyncio.create_task(tell())
+        try:
+            async with together() as group:
+                tasks = [group.create_task(recognise(one)) for one in on_their_way]
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+        on_position(span.end_ms)
         heard = [task.result() for task in tasks]
         languages = Counter(language for language, segments in heard if segments)
         language = languages.most_common(1)[0][0] if languages else heard[0][0] if heard else ""
         return language, [segment for _, segments in heard for segment in segments]
 
-    async def _piece(
-        self, wav: Path, span: Span, on_position: Callable[[int], None]
-    ) -> tuple[str, list[Segment]]:
+    async def _piece(self, wav: Path, span: Span, says: Report) -> tuple[str, list[Segment]]:
         folder, _ = await self._model()
         request = {
             "wav": str(wav),
@@ -119,7 +129,7 @@ class FasterWhisper:
             result = await self._pool.call(
                 request,
                 timeout_seconds=max(_SLOWEST_FLOOR_SECONDS, seconds * _SLOWEST_FACTOR),
-                on_event=lambda event: on_position(event["position_ms"]),
+                on_event=lambda event: says(event["position_ms"], event["window"]),
             )
         except (ChildCrashed, ChildFailed, ChildTimeout) as error:
             raise EngineFailed(f"speech recognition failed: {error}") from error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from libs.common.objects import ObjectStore
+from libs.common.together import together
 from services.asr.media import audio, canonical, probe
 
 
@@ -44,13 +45,18 @@ async def prepare(
     async with recording as source:
         media = await probe.probe(source)
         made = await canonical.make(source, made_path, media, on_progress=lambda share: on_share(share * 0.5))
-    await audio.extract(
-        made_path,
-        wav,
-        duration_ms=made.media.duration_ms,
-        on_progress=lambda share: on_share(0.5 + share * 0.4),
-    )
-    await store.move_file(canonical_key, made_path)
+    async with together() as group:
+        group.create_task(
+            audio.extract(
+                made_path,
+                wav,
+                duration_ms=made.media.duration_ms,
+                on_progress=lambda share: on_share(0.5 + share * 0.5),
+            )
+        )
+        # beside it: the one needs a processor, the other the disk
+        group.create_task(store.put_file(canonical_key, made_path))
+    made_path.unlink()
     on_share(1.0)
     return Prepared(
         wav=wav,

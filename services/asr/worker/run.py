@@ -88,14 +88,16 @@ class Transcriber:
                 else {}
             )
             run.progress.report(TRANSCRIBING_FROM)
-            parts = await transcribe(
-                prepared.wav,
-                kept,
-                self._engine,
-                self._settings,
-                save=lambda part: self._asr.save_part(run.material_id, run.begun.asr_version, part),
-                on_position=run.progress.position,
-            )
+            async with self._summarizer.listening() as hear:
+                parts = await transcribe(
+                    prepared.wav,
+                    kept,
+                    self._engine,
+                    self._settings,
+                    save=lambda part: self._asr.save_part(run.material_id, run.begun.asr_version, part),
+                    on_part=lambda part: hear(part.utterances),
+                    on_position=run.progress.position,
+                )
         await run.record.write("002_asr_raw", _raw_record(parts, kept))
         if not any(part.utterances for part in parts):
             raise NoSpeech("nobody speaks in this recording; there is nothing to transcribe")

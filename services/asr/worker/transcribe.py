@@ -17,12 +17,14 @@ async def transcribe(
     settings: AsrWorkerSettings,
     *,
     save: Callable[[Part], Awaitable[None]],
+    on_part: Callable[[Part], None],
     on_position: Callable[[int, int], None],
 ) -> list[Part]:
     """Return the parts of the whole recording, in order.
 
     A kept part is used when its span and its engine are those of today's plan. Each new one is given to
-    `save` before the next begins. `on_position` is told (done, total) in milliseconds.
+    `save` before the next begins. `on_part` is told of every part, `on_position` (done, total) in
+    milliseconds.
 
     Raises:
         EngineFailed, NoEngine: the engine's.
@@ -39,6 +41,7 @@ async def transcribe(
             part = Part(span, name, language, tuple(made))
             await save(part)
         parts.append(part)
+        on_part(part)
         on_position(span.end_ms, total_ms)
     return parts
 

@@ -92,6 +92,7 @@ async def _through(
         "peak_bytes": peak.bytes,
         "first_progress_seconds": round(progress.first_seconds or took, 2),
         "longest_gap": _longest(progress),
+        "long_gaps": [(round(gap, 2), to) for gap, to in progress.gaps if gap > GAP_SECONDS / 2],
         "first_cutting_seconds": round(cutting.first_seconds or 0.0, 2),
         "longest_cutting_gap": _longest(cutting),
     }

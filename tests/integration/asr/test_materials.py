@@ -158,8 +158,10 @@ async def test_deleting_removes_transcript_projects_clips_and_then_the_objects(
         await session.execute(insert(video_projects).values(**values, slice_task_id=uuid7()))
         clip = {"video_project_id": project, "position": 0, "title": "片段", "start_ms": 0, "end_ms": 9}
         await session.execute(insert(clips).values(**clip, id=uuid7(), media_key="k", size_bytes=1))
-        upload = select(live_materials.c.upload_id).where(live_materials.c.id == UUID(material.id))
-        upload_id = (await session.execute(upload)).scalar_one()
+        columns = live_materials.c.upload_id, live_materials.c.media_key
+        upload = select(*columns).where(live_materials.c.id == UUID(material.id))
+        upload_id, recording = (await session.execute(upload)).one()
+    assert not await _missing(bed, recording)
     mine = [
         f"clips/{project}/a.mp4",
         f"recordings/{material.id}/canonical.mp4",
@@ -179,7 +181,7 @@ async def test_deleting_removes_transcript_projects_clips_and_then_the_objects(
         ):
             left = await session.execute(select(func.count()).where(column == owner))
             assert left.scalar_one() == 0
-    for key in [*mine, f"recordings/{upload_id}/original"]:
+    for key in [*mine, recording]:
         await eventually(partial(_missing, bed, key))
     assert not await _missing(bed, other)
 

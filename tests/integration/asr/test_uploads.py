@@ -31,7 +31,8 @@ async def committed(bed: Bed, upload_id: str) -> int:
 
 
 async def stored(bed: Bed, upload_id: str) -> bytes:
-    return await bed.store.get_bytes(f"recordings/{upload_id}/original")
+    [key] = [key async for key in bed.store.list(f"recordings/{upload_id}")]
+    return await bed.store.get_bytes(key)
 
 
 async def broken_upload(bed: Bed, database: Database, content: bytes, *, sent: int) -> str:

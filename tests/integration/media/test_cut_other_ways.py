@@ -70,6 +70,20 @@ async def test_a_fast_cut_never_begins_where_no_decoder_can(tmp_path: Path) -> N
     assert numbers == list(range(len(numbers)))
 
 
+async def test_a_fast_cut_takes_no_frame_whose_reference_it_leaves_out(tmp_path: Path) -> None:
+    """An end in whole milliseconds may be just behind the frame that it means."""
+    made = await canonical_of(record(tmp_path / "live.ts", seconds=6, fps="30000/1001"))
+    ends = {number: (time, round(time * 1000)) for number, time in frame_times(made.path)}
+    for number in range(62, 74):
+        time, end = ends[number]
+        if end <= time * 1000:
+            continue
+        await cut.cut(made.path, tmp_path / "clip.mp4", 1000, end, media=made.media, fast=True)
+        numbers = frame_numbers(tmp_path / "clip.mp4")
+        assert numbers == list(range(numbers[0], numbers[-1] + 1)), end
+        assert number - 1 <= numbers[-1] <= number + 4, end
+
+
 async def test_fast_cuts_stay_inside_the_recording(tmp_path: Path) -> None:
     made = await canonical_of(record(tmp_path / "live.mp4", seconds=4))
     done = await cut.cut(made.path, tmp_path / "clip.mp4", -500, 99_000, media=made.media, fast=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from services.asr.media import canonical, cut
 from services.asr.media.probe import probe
+from tests.integration.media.changing import Stretch
+from tests.integration.media.cut_checks import changing, check_cut
 from tests.integration.media.recordings import frame_numbers, frame_times, record
 
 CUTS = 100
@@ -63,3 +66,34 @@ async def _error(
     error = abs(numbers[-1] - last)
     assert error <= 1, (span, numbers[-1], last)
     return error
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("suffix", [".flv", ".ts"])
+async def test_random_cuts_are_exact_where_the_encoder_changes(
+    tmp_path: Path, share: float, tell: Callable[[object], None], suffix: str
+) -> None:
+    """Half of the begins and ends are within two frames of a change."""
+    recording = await changing(
+        tmp_path,
+        suffix,
+        [
+            Stretch(200, gop=50),
+            Stretch(250, size=(312, 180), gop=40),
+            Stretch(180, fps="30", gop=60, bframes=3),
+            Stretch(125, bframes=0, options=("-profile:v", "baseline"), hole=Fraction(3, 2)),
+            Stretch(240, fps="30000/1001", gop=30, size=(416, 240)),
+        ],
+    )
+    chance = random.Random(suffix)
+    media, count = recording.made.media, max(1, round(CUTS * share))
+
+    def at(first: int, last: int) -> int:
+        near = [round(change * 1000) + chance.randrange(-80, 80) for change in recording.changes]
+        places = [place for place in near if first <= place < last]
+        return chance.choice(places) if places and chance.random() < 0.5 else chance.randrange(first, last)
+
+    for _ in range(count):
+        start = at(0, media.picture_end_ms - 300)
+        await check_cut(recording, tmp_path / "clip.mp4", (start, at(start + 150, media.picture_end_ms)))
+    tell(f"{suffix}, four changes: {count} cuts, every frame once at its time")

@@ -1,12 +1,12 @@
 """A chunk is recognised in pieces, by several processes at once, as if by one."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from services.asr.worker.engine import EngineFailed, FasterWhisper, pieces
+from services.asr.worker.pace import BEGUN, PREPARED, Report
 from services.asr.worker.settings import AsrWorkerSettings
 from services.asr.worker.speech import Segment, Span
 from tests.unit.asr.test_chunks import speech_with_silences, write
@@ -25,11 +25,10 @@ def wav(tmp_path: Path) -> Path:
 def engine(monkeypatch: pytest.MonkeyPatch) -> FasterWhisper:
     """Give an engine whose children say where they are and end in the reverse order."""
 
-    async def piece(
-        self: FasterWhisper, wav: Path, span: Span, on_position: Callable[[int], None]
-    ) -> tuple[str, list[Segment]]:
-        on_position(span.start_ms)
-        on_position((span.start_ms + span.end_ms) // 2)
+    async def piece(self: FasterWhisper, wav: Path, span: Span, says: Report) -> tuple[str, list[Segment]]:
+        says(span.start_ms, BEGUN)
+        says(span.start_ms, PREPARED)
+        says((span.start_ms + span.end_ms) // 2, 1)
         await asyncio.sleep(0.05 / (1 + span.index))
         if span.end_ms == CHUNK.end_ms and wav.name == "bad.wav":
             raise EngineFailed("it crashed")

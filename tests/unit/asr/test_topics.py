@@ -1,5 +1,6 @@
 """Topics by the local method, on real sentences and real embeddings."""
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -11,6 +12,7 @@ import pytest
 
 from services.asr.worker.segmentation import boundaries
 from services.asr.worker.speech import Utterance
+from services.asr.worker.summaries import Summarizer
 from services.asr.worker.topic_model import ranked
 from services.asr.worker.topics import LocalTopics
 
@@ -70,6 +72,54 @@ async def test_topics_cover_all_utterances_and_have_titles_keywords_and_summarie
 async def test_the_same_text_gives_the_same_topics(local: LocalTopics) -> None:
     utterances = clean_text()[0][:40]
     assert await local.topics(utterances) == await local.topics(utterances)
+
+
+async def test_topics_of_what_was_prepared_are_the_same_and_leave_nothing_to_embed() -> None:
+    utterances = clean_text()[0][:40]
+    unprepared, prepared, shares = LocalTopics(), LocalTopics(), list[float]()
+    try:
+        expected = await unprepared.topics(utterances, shares.append)
+        assert shares[-1] == 1.0
+        for some in (utterances[:7], [], utterances[5:35], utterances[35:]):
+            await prepared.prepare(some)
+        shares.clear()
+        assert await prepared.topics(utterances, shares.append) == expected
+        assert shares == []
+    finally:
+        await unprepared.close()
+        await prepared.close()
+
+
+async def test_topics_are_prepared_while_others_are_still_being_recognised() -> None:
+    utterances = clean_text()[0][:40]
+    local = LocalTopics()
+    summarizer = Summarizer(local)
+    try:
+        async with summarizer.listening() as hear:
+            hear(utterances[:5])
+            hear(utterances[5:])
+        summaries = await summarizer.summarize(utterances)
+        assert (summaries.topics, summaries.source) == await local.topics(utterances)
+    finally:
+        await summarizer.close()
+
+
+async def test_a_run_that_ends_early_stops_preparing_at_once() -> None:
+    local = LocalTopics()
+    summarizer = Summarizer(local)
+
+    async def hear_for_ever() -> None:
+        async with summarizer.listening() as hear:
+            hear(clean_text()[0] * 50)
+            await asyncio.Event().wait()
+
+    try:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(hear_for_ever(), 0.01)
+        topics, _ = await local.topics(clean_text()[0][:3])
+        assert topics
+    finally:
+        await summarizer.close()
 
 
 async def test_one_short_utterance_is_one_topic_and_none_is_no_topic(local: LocalTopics) -> None:

@@ -55,3 +55,26 @@ def test_only_an_idr_picture_is_a_restart() -> None:
     track = AvcConfiguration.parse(record((SPS0,), (PPS0,)))
     assert track.is_restart(sample(prefix, idr))
     assert not any(map(track.is_restart, (sample(prefix, other), b"", bytes(3), bytes(8))))
+
+
+def test_sets_that_a_sample_brings_replace_those_of_the_same_number() -> None:
+    track = AvcConfiguration.parse(record((SPS0,), (PPS0,)))
+    idr, other_sps = bytes.fromhex("658884"), bytes.fromhex("6742c01eab")
+
+    def sample(*units: bytes) -> bytes:
+        return b"".join(len(unit).to_bytes(4, "big") + unit for unit in units)
+
+    assert track.updated_by(sample(idr)) is track
+    assert track.updated_by(sample(SPS0, PPS0 + b"\0", idr)) is track, "zeros behind a unit are none of it"
+    changed = track.updated_by(sample(other_sps, PPS1, idr))
+    assert (changed.sps, changed.pps) == ((other_sps,), (PPS0, PPS1))
+    assert changed.record()[1:4] == other_sps[1:4], "profile and level are the new set's"
+    assert AvcConfiguration.parse(changed.record()) == changed
+    assert changed.tail == b"", "the baseline profile has no more to say"
+    assert changed.updated_by(sample(SPS0, idr)).tail == track.tail
+    assert changed.with_sets(sample(idr)) == sample(other_sps, PPS0, PPS1, idr)
+
+
+def test_a_record_is_written_as_it_was_read() -> None:
+    whole = record((SPS0, SPS1), (PPS0, PPS1))
+    assert AvcConfiguration.parse(whole).record() == whole

@@ -99,3 +99,18 @@ def test_a_track_without_a_free_number_is_refused() -> None:
     full = record((32, (VPS,)), (33, (SPS,)), (34, tuple(b"\x44\x01" + unit for unit in taken)))
     with pytest.raises(NotUnderstood, match="all numbers"):
         HevcConfiguration.parse(full).joined(HevcConfiguration.parse(WHOLE))
+
+
+def test_sets_that_a_sample_brings_replace_those_of_the_same_number() -> None:
+    track = HevcConfiguration.parse(WHOLE)
+    idr = bytes([19 << 1, 1, 0xAC])
+    # another level, and a video set of another number beside the first
+    other_sps = SPS.replace(bytes.fromhex("03003ca0"), bytes.fromhex("03005da0"))
+    other_vps = VPS[:2] + bytes([VPS[2] | 0x10]) + VPS[3:]
+    assert track.updated_by(sample(VPS, SPS, PPS, idr)) is track
+    assert track.record() == WHOLE
+    changed = track.updated_by(sample(other_vps, other_sps, idr))
+    assert [changed.sets(kind) for kind in (32, 33, 34)] == [(VPS, other_vps), (other_sps,), (PPS,)]
+    assert changed.head == HEAD[:12] + bytes([0x5D]) + HEAD[13:]
+    assert HevcConfiguration.parse(changed.record()) == changed
+    assert changed.with_sets(sample(idr)) == sample(VPS, other_vps, other_sps, PPS, idr)
