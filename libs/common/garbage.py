@@ -1,9 +1,9 @@
 """Let the garbage collector leave alone what a server keeps for its whole life.
 
 A server holds some hundred thousand objects (modules, descriptors, compiled rules), and every call makes
-more. By default each few hundred new ones start a collection, and many of these walk everything again. Cycles are
-few here (gRPC itself leaves five objects with each call), so rarer collections cost little memory. Not too rare:
-whatever is served meanwhile waits for one, a millisecond for each 5,000 objects.
+more. By default each few hundred new ones start a collection, and many of these walk everything again. Cycles
+are few here (gRPC itself leaves five objects with each call), so rarer collections cost little memory. Not
+too rare: whatever is served meanwhile waits for one, a millisecond for each 5,000 objects.
 """
 
 from __future__ import annotations
