@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import grpc
+from google.protobuf import descriptor_pool
 
 from libs.common.health import Health
 from libs.common.interceptors.admission import IsUrgent
@@ -49,6 +50,9 @@ class Mounted:
     no more wait. `urgent` names the methods that keep what was done already, and tells which of their calls
     do: these are served however busy the server is. `checks` name what the server stands on and tell whether
     it works; `health` is given by a mount that reports a state of its own.
+
+    Raises:
+        ValueError: `long_polls` or `urgent` name what is no method of these services.
     """
 
     register: Callable[[grpc.aio.Server], None]
@@ -61,3 +65,12 @@ class Mounted:
     urgent: Mapping[str, IsUrgent] = field(default_factory=dict)
     health: Health = field(default_factory=Health)
     checks: Mapping[str, Check] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse names that would never be met."""
+        services = map(descriptor_pool.Default().FindServiceByName, self.service_names)
+        methods = {
+            f"/{service.full_name}/{method.name}" for service in services for method in service.methods
+        }
+        if strange := sorted({*self.long_polls, *self.urgent} - methods):
+            raise ValueError(f"no methods of {', '.join(self.service_names)}: {', '.join(strange)}")
