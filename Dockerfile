@@ -18,8 +18,8 @@ FROM python:3.12-slim
 RUN groupadd --gid 10001 frontrow \
  && useradd --uid 10001 --gid frontrow --create-home --home-dir /var/lib/frontrow frontrow
 # Volumes take the owner of the folder that they are first mounted on.
-RUN install -d -o frontrow -g frontrow /tokens /identity /identities/authority /identities/task /identities/review \
-    /identities/asr /identities/ingest /identities/ingest-worker /identities/asr-worker \
+RUN install -d -o frontrow -g frontrow /tokens /database /identity /identities/authority /identities/task \
+    /identities/review /identities/asr /identities/ingest /identities/ingest-worker /identities/asr-worker \
     /identities/slicing-worker /identities/cli
 COPY --from=build /venv /venv
 COPY --from=build /app /app

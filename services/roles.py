@@ -5,7 +5,7 @@ from pathlib import Path
 
 import asyncpg
 
-from libs.common import database_roles
+from libs.common import database_passwords, database_roles
 from services.migrate import CONTEXTS
 from services.place import Refused
 from services.settings import ProcessSettings
@@ -16,11 +16,16 @@ class RolesRefused(Refused):
 
 
 def passwords(path: Path) -> dict[str, str]:
-    """Return the roles' passwords in a file (`database_roles.passwords_in`). Raises RolesRefused, OSError."""
+    """Return the roles' passwords in a file (`passwords_in`). Raises RolesRefused, OSError."""
     try:
-        return database_roles.passwords_in(path, CONTEXTS)
-    except database_roles.UnusablePasswords as error:
+        return database_passwords.passwords_in(path, CONTEXTS)
+    except database_passwords.UnusablePasswords as error:
         raise RolesRefused(str(error)) from error
+
+
+def hand_out(folder: Path, known: Mapping[str, str]) -> None:
+    """Write each context's password alone to `folder/<context>/database.pgpass`. Raises OSError."""
+    database_passwords.hand_out(folder, CONTEXTS, known)
 
 
 def script(known: Mapping[str, str] | None) -> str:

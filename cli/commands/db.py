@@ -93,8 +93,13 @@ def _as_dict(name: str, one: "Status") -> dict[str, Any]:
     type=click.Path(path_type=Path, dir_okay=False),
     help="File of their passwords, as PGPASSFILE has them; those it lacks are made and added.",
 )
+@click.option(
+    "--identities",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the processes' identities: FOLDER/CONTEXT/database.pgpass gets that one password.",
+)
 @json_option
-def roles(*, apply: bool, passwords: Path | None, as_json: bool) -> None:
+def roles(*, apply: bool, passwords: Path | None, identities: Path | None, as_json: bool) -> None:
     """Give each context a database role of its own.
 
     It owns its context's schema and can't read another's.
@@ -103,21 +108,26 @@ def roles(*, apply: bool, passwords: Path | None, as_json: bool) -> None:
     the database and has CREATEROLE, or is a superuser. They may be run again at any time, and hand over what
     another role made. No password can be read from them.
 
-    Then every server gets FRONTROW_DATABASE_ROLES=true and the file of passwords: as PGPASSFILE, or as
-    ?passfile= in its FRONTROW_DATABASE_URL.
+    Then every server gets FRONTROW_DATABASE_ROLES=true and the file of passwords, or of its own one: as
+    PGPASSFILE, or as ?passfile= in its FRONTROW_DATABASE_URL.
 
     \b
     Examples:
       frontrow db roles --passwords roles.pgpass > roles.sql
       psql "$URL" -v ON_ERROR_STOP=1 -f roles.sql
-      FRONTROW_DATABASE_URL="$URL" frontrow db roles --passwords roles.pgpass --apply
+      FRONTROW_DATABASE_URL="$URL" frontrow db roles --passwords roles.pgpass --identities pki --apply
     """
     from services import roles as contexts_roles
+
+    if identities and not passwords:
+        raise click.UsageError("--identities needs --passwords: the file that all of them are kept in")
 
     async def statements() -> str:
         known = contexts_roles.passwords(passwords) if passwords else None
         if apply:
             await contexts_roles.apply(known)
+        if identities and known:
+            contexts_roles.hand_out(identities, known)
         return contexts_roles.script(known)
 
     _tell(places.run(statements), applied=apply, as_json=as_json)

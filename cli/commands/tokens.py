@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 import secrets
 from collections.abc import Callable, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 import click
 
 from cli.output import console, json_option, print_json, print_table
+from libs.common import private_file
 from libs.common.access import Principal, read_tokens
 from services.access import ROLES
 
@@ -145,7 +145,7 @@ def _bring(own: Path, name: str, roles: frozenset[str], path: Path) -> str:
         _change(path, lambda known: [*(one for one in known if one.sha256 != made.sha256), made])
     if not there:
         own.parent.mkdir(parents=True, exist_ok=True)
-        _write(own, token + "\n")
+        private_file.write(own, token + "\n")
         return f"a new token in {own}"
     return "the token it has" if before.get(made.sha256) == made else f"the token it has, now in {path}"
 
@@ -172,21 +172,9 @@ def _known(path: Path) -> tuple[Principal, ...]:
 
 def _change(path: Path, change: Callable[[Sequence[Principal]], Sequence[Principal]]) -> None:
     try:
-        _write(path, "\n".join(map(_entry, change(_known(path)))))
+        private_file.write(path, "\n".join(map(_entry, change(_known(path)))))
     except OSError as error:
         raise click.ClickException(f"{path} can't be written: {error.strerror}") from error
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file anew, whole or not at all, for its owner alone."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.touch(mode=0o600)
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
 
 
 def _entry(principal: Principal) -> str:

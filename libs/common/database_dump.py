@@ -20,7 +20,7 @@ from sqlalchemy.pool import NullPool
 
 from libs.common import child
 from libs.common.db import async_url
-from libs.common.postgres_place import find_client
+from libs.common.postgres_client import find_client
 
 _LONGEST_SECONDS = 24 * 3600.0
 _BLOCK_BYTES = 1 << 20
@@ -79,7 +79,7 @@ async def dump(url: str, state: Snapshot, schemas: Sequence[str], file: Path) ->
 
     Raises DumpFailed, PostgresUnavailable.
     """
-    client = find_client(_major(await state.server_version()))
+    client = find_client(_major(await state.server_version()), tls=_demands_tls(url))
     argv = [client.program("pg_dump"), "--format=custom", f"--file={file}", f"--snapshot={state.snapshot_id}"]
     await _dump([*argv, "--strict-names"], url, schemas)
     return client.major
@@ -92,7 +92,8 @@ async def restore(url: str, schemas: Sequence[str], file: Path, *, client_major:
     Raises DumpFailed, PostgresUnavailable.
     """
     async with snapshot(url) as state:
-        client = find_client(max(client_major, _major(await state.server_version())))
+        oldest = max(client_major, _major(await state.server_version()))
+    client = find_client(oldest, tls=_demands_tls(url))
     # Not by pg_restore alone: from release 17 on it sets what older servers don't know, and ends.
     reading = [client.program("pg_restore"), "--file=-", *_what(schemas), str(file)]
     place, environment = _where(url)
@@ -162,6 +163,11 @@ def _where(url: str) -> tuple[str, dict[str, str]]:
     parsed = make_url(url).set(drivername="postgresql")
     environment = {"PGPASSWORD": str(parsed.password)} if parsed.password is not None else {}
     return parsed._replace(password=None).render_as_string(hide_password=False), environment
+
+
+def _demands_tls(url: str) -> bool:
+    mode = make_url(url).query.get("sslmode", os.environ.get("PGSSLMODE", ""))
+    return mode in {"require", "verify-ca", "verify-full"}
 
 
 def _major(version: str) -> int:

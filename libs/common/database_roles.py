@@ -8,11 +8,8 @@ itself keeps of it, so that neither its log nor whoever reads the script learns 
 import base64
 import hashlib
 import hmac
-import os
-import re
 import secrets
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import asyncpg
 
@@ -116,10 +113,6 @@ END $$;
 """
 
 
-class UnusablePasswords(ValueError):
-    """Say why a file of passwords can't be used."""
-
-
 def script(schemas: Sequence[str], passwords: Mapping[str, str] | None = None) -> str:
     """Return the statements that give each schema its role; ``passwords`` are by role, none: unchanged."""
     parts = ["BEGIN;\n", _BEGIN]
@@ -160,40 +153,3 @@ def verifier(password: str) -> str:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
-
-
-def passwords_in(path: Path, schemas: Sequence[str]) -> dict[str, str]:
-    """Return the roles' passwords in a file of PGPASSFILE's form; those that it lacks are made and added.
-
-    The file is made when there is none, readable by its owner alone.
-
-    Raises:
-        UnusablePasswords: others can read it, or a password has what clients read differently.
-        OSError: it can't be read or written.
-    """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-    with os.fdopen(handle, "r+", encoding="utf-8") as file:
-        if os.fstat(handle).st_mode & 0o077:
-            raise UnusablePasswords(f"others can read {path}: chmod 600 it, as PostgreSQL's clients demand")
-        text = file.read()
-        found = dict(filter(None, map(_entry, text.splitlines())))
-        roles = [role_of(schema) for schema in schemas]
-        made = {role: secrets.token_urlsafe(32) for role in roles if role not in found}
-        if text and not text.endswith("\n"):
-            file.write("\n")
-        file.writelines(f"*:*:*:{role}:{password}\n" for role, password in made.items())
-    for role in roles:
-        # libpq takes a backslash for an escape, asyncpg for itself
-        if role in found and not re.fullmatch(r"[!-\[\]-~]+", found[role]):
-            raise UnusablePasswords(
-                f"the password of {role} in {path} must be printable ASCII without spaces and backslashes"
-            )
-    return {role: (found | made)[role] for role in roles}
-
-
-def _entry(line: str) -> tuple[str, str] | None:
-    """Return role and password of a line ``host:port:database:role:password``; None for another line."""
-    if line.startswith("#"):
-        return None
-    fields = re.split(r"(?<!\\):", line.strip(), maxsplit=4)
-    return (fields[3], fields[4]) if len(fields) == 5 else None

