@@ -71,11 +71,11 @@ async def test_a_disk_that_fills_up_at_the_last_step_leaves_no_half_object_and_t
 ) -> None:
     engine, sync, full = Scripted(), local_store._sync, [True]
 
-    def sync_on_a_full_disk(file: object) -> None:
-        if full and Path(getattr(file, "name", "")).stat().st_size > len(shortest) // 2:
+    def sync_on_a_full_disk(path: Path) -> None:
+        if full and path.stat().st_size > len(shortest) // 2:
             full.clear()
             raise OSError(errno.ENOSPC, "No space left on device")
-        sync(file)  # type: ignore[arg-type]
+        sync(path)
 
     material = await bed.material(shortest)
     monkeypatch.setattr(local_store, "_sync", sync_on_a_full_disk)
