@@ -1,6 +1,7 @@
 """Print answers: JSON for programs, tables for people."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,7 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-console = Console()
+# A pipe or a file has no width of its own; at 80 columns tables would be broken into letters.
+console = Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=200)
 
 
 def _or_the_groups(ctx: click.Context, _: click.Parameter, value: bool) -> bool:
