@@ -1,6 +1,7 @@
 """Find the servers and call them; say in plain words what went wrong."""
 
 import asyncio
+import getpass
 import os
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -69,8 +70,13 @@ class Connection:
 
 
 def actor() -> str:
-    """Return who acts, for the servers' history: the login name."""
-    return os.environ.get("FRONTROW_ACTOR") or os.environ.get("USER") or "cli"
+    """Return who acts, for the servers' history: `FRONTROW_ACTOR`, else the login name."""
+    if named := os.environ.get("FRONTROW_ACTOR"):
+        return named
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        return "cli"
 
 
 def explain(error: grpc.aio.AioRpcError, context: str, address: str) -> str:

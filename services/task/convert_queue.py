@@ -84,7 +84,9 @@ def worker_message(row: Row, leases: Sequence[Row], limits: TypeLimits) -> queue
                 type=lease["type"],
                 version=lease["version"],
                 progress=lease["progress"],
-                lease_expire_time=stamp_after(lease["heartbeat_at"], limits.lease_seconds(lease["type"])),
+                lease_expire_time=stamp_after(
+                    lease["heartbeat_at"], limits.lost_after_seconds(lease["type"])
+                ),
             )
             for lease in leases
         ],

@@ -80,7 +80,9 @@ def summary(facts: Facts) -> str:
         left = timedelta(seconds=facts.lease_seconds) - silence
         asked = " Somebody asked to cancel it." if task["cancel_requested_at"] is not None else ""
         lease = (
-            f"for another {_span(left)}" if left > timedelta(0) else "no longer: the next sweep takes it back"
+            f"for another {_span(left)}"
+            if left > timedelta(0)
+            else "no longer: it is taken back once its server has listened for as long as a lease"
         )
         return (
             f"It runs at {task['progress']} % on worker {task['claimed_by']}, attempt {task['attempts']} of "

@@ -76,7 +76,7 @@ class QueueServicer(task_service_pb2_grpc.TaskServiceServicer):
                 runs=runs,
                 earlier_runs=earlier_runs,
                 now=(await session.execute(select(func.now()))).scalar_one(),
-                lease_seconds=self._limits.lease_seconds(task["type"]),
+                lease_seconds=self._limits.lost_after_seconds(task["type"]),
                 paused=queue["paused"],
                 concurrency_limit=queue["concurrency_limit"],
                 running=queue["running"],

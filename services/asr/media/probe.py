@@ -90,7 +90,7 @@ def probe_blocking(path: Path) -> Media:
         with av.open(f"file:{path}", options=OPEN_OPTIONS, metadata_errors="replace") as container:
             return _facts(container)
     except av.error.FFmpegError as error:
-        raise _why_unreadable(path, str(error)) from error
+        raise _why_unreadable(path, error.strerror or "unreadable") from error  # its text names our path
 
 
 def _facts(container: InputContainer) -> Media:

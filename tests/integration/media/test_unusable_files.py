@@ -59,8 +59,9 @@ async def test_bytes_that_are_no_recording_are_refused(
     tmp_path: Path, name: str, content: bytes, error: type[MediaError]
 ) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(error):
+    with pytest.raises(error) as refused:
         await probe(tmp_path / name)
+    assert str(tmp_path) not in str(refused.value), "what a person reads names a path of the server"
 
 
 async def test_a_photograph_is_no_recording() -> None:

@@ -1,13 +1,14 @@
 """Where the command line looks for the servers."""
 
 import os
+import pwd
 from pathlib import Path
 
 import grpc
 import grpc.aio
 import pytest
 
-from cli.connection import Connection, explain
+from cli.connection import Connection, actor, explain
 from services.state import DataFolderInUse, InstanceState, lock, remove_state, write_state
 
 
@@ -67,3 +68,11 @@ def test_a_data_folder_is_one_processes_own_until_it_ends(tmp_path: Path) -> Non
 def test_a_failed_call_is_told_with_what_to_do(code: grpc.StatusCode, said: str, shown: str) -> None:
     error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details=said)
     assert shown in explain(error, "task", "127.0.0.1:7104")
+
+
+def test_who_acts_is_named_by_the_environment_or_by_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("FRONTROW_ACTOR", "LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert actor() == pwd.getpwuid(os.getuid()).pw_name
+    monkeypatch.setenv("FRONTROW_ACTOR", "mia")
+    assert actor() == "mia"
