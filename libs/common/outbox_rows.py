@@ -1,6 +1,7 @@
 """The statements of an outbox's relay: lease what is due, forget what was sent, give back the rest."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from libs.common.db import Database
@@ -47,12 +49,12 @@ class OutboxRows:
 
     async def claim(self, limit: int) -> list[Row]:
         """Lease the oldest live row of each subject that is due, at most ``limit``."""
-        async with self._database.begin() as session:
+        async with self._begin() as session:
             return [Row(*found) for found in (await session.execute(self._claim, {"most": limit})).all()]
 
     async def forget(self, calls: Sequence[Sequence[Row]]) -> Sequence[None]:
         """Delete the rows of calls that were made."""
-        async with self._database.begin() as session:
+        async with self._begin() as session:
             await session.execute(self._forget, {"ids": [row.id for rows in calls for row in rows]})
         return [None] * len(calls)
 
@@ -74,10 +76,24 @@ class OutboxRows:
                 **({"dead_at": func.now()} if dead else {}),
             )
         )
-        async with self._database.begin() as session:
+        async with self._begin() as session:
             await session.execute(change, {"ids": [row.id for row in rows]})
 
+    @asynccontextmanager
+    async def _begin(self) -> AsyncIterator[AsyncSession]:
+        async with self._database.begin() as session:
+            await session.execute(_BY_INDEX)
+            yield session
 
+
+# An outbox is empty one moment and long the next: what the planner last heard of it may be wrong by any
+# factor, and a plan for an empty table looks at each pair of rows of a long one.
+_BY_INDEX = select(
+    *(
+        func.set_config(f"enable_{way}", "off", True)
+        for way in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "sort")
+    )
+)
 # One text, whatever the number: it is prepared once.
 _IDS = bindparam("ids", type_=ARRAY(BigInteger))
 
