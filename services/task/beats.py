@@ -108,10 +108,18 @@ class BeatDesk:
                 return await _settle(connection, beats, [None] * len(beats))
 
     async def _give_back(self, absent: Sequence[Ending]) -> None:
-        """Release runs, uncharged, in a transaction of its own: it locks policies before any task."""
-        async with self._lane.transaction() as connection:
-            await lock_policies(connection, task_ids=[ending.task_id for ending in absent])
-            ended = (await end_runs(connection, absent, Backoff(0, 0))).ended
+        """Release runs, uncharged, in a transaction of its own: it locks policies before any task.
+
+        While somebody holds a policy, that is left to the next beat: to fail here would have this one, which
+        is committed, taken again, and its absences counted twice.
+        """
+        try:
+            async with self._lane.transaction() as connection:
+                await lock_policies(connection, task_ids=[ending.task_id for ending in absent])
+                ended = (await end_runs(connection, absent, Backoff(0, 0))).ended
+        except asyncpg.LockNotAvailableError:
+            log.warning("task.claims_not_given_back", count=len(absent))
+            return
         if ended:
             log.info("task.claims_given_back", count=len(ended))
             self._on_ended(ended)

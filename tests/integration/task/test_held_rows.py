@@ -17,7 +17,7 @@ from libs.common.settings import DatabaseSettings
 from libs.common.testing import eventually
 from services.task.mount import LANE_SETTINGS
 from services.task.repository_beat import Beat, beat
-from tests.integration.task.service import Tasks, completed, lease_name, new_type
+from tests.integration.task.service import Tasks, completed, lease_name, new_type, status_name
 
 LEASE_SECONDS = 60
 
@@ -94,3 +94,26 @@ async def test_a_server_that_falls_silent_in_the_middle_of_a_beat_costs_no_lease
     with pytest.raises(asyncpg.PostgresError):
         await fall_silent()
     await silent.close()
+
+
+async def test_a_policy_that_somebody_holds_fails_no_beat_and_puts_off_what_is_given_back(
+    tasks: Tasks, database_url: str
+) -> None:
+    kind = new_type()
+    for _ in range(2):
+        await tasks.create(kind)
+    named, absent = (await tasks.claim(kind, 2)).tasks
+    person = await asyncpg.connect(database_url)
+    await person.execute("INSERT INTO task.queue_policies (type) VALUES ($1)", kind)
+    await person.execute(
+        "UPDATE task.tasks SET started_at = now() - interval '1 minute' WHERE id = $1", absent.id
+    )
+    async with person.transaction():
+        await person.execute("SELECT FROM task.queue_policies WHERE type = $1 FOR UPDATE", kind)
+        for _ in range(2):
+            [lease] = await tasks.beat((named, None))
+            assert lease_name(lease) == "RENEWED"
+        assert status_name(await tasks.get(absent.id)) == "PROCESSING"
+    await person.close()
+    await tasks.beat((named, None))
+    assert status_name(await tasks.get(absent.id)) == "PENDING"
