@@ -23,6 +23,7 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 from demo.site import ImageSite
 from libs.common.client import connect
 from services.asr.media import ffmpeg
+from services.task.loops.gauges import INTERVAL_SECONDS
 from tests.e2e.observed import Observed, observed
 from tests.e2e.process import ROOT
 
@@ -193,11 +194,18 @@ def test_the_log_lines_of_a_run_carry_the_trace_of_the_call_that_led_to_it(syste
     assert all(len(event["span_id"]) == 16 for event in mine)
 
 
+@cache
 def everything_done(system: Observed) -> None:
-    """Let the system have done all that has a metric."""
+    """Let the system have done all that has a metric, and have looked at its queues since."""
     submitted(system)
     sliced(system)
     run(_trouble(system.process.addresses()["task"]))
+    deadline = time.monotonic() + 2 * INTERVAL_SECONDS + 10
+    while ("frontrow_task_queue_paused", "watched") not in {
+        (sample.name, sample.labels.get("type")) for sample in system.samples()
+    }:
+        assert time.monotonic() < deadline, "the queues weren't looked at"
+        time.sleep(0.2)
 
 
 def _alerts() -> Iterator[tuple[str, str]]:
