@@ -36,9 +36,16 @@ _LETTERS = str.maketrans(
     }
 )
 # Combining marks of the European scripts only: kana keep their voicing, Thai and Devanagari their vowels.
-_MARKS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]")
-# Invisible characters that copy and paste brings along: zero-width ones, directions, BOM, soft hyphen.
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+# And selectors of a glyph's variant, of which a name keeps its own for those who read it.
+_MARKS = re.compile(
+    "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\U000e0100-\U000e01ef]"
+)
+# Characters without a glyph that copy and paste brings along (Unicode's Default_Ignorable_Code_Point, and the
+# anchors of annotations): zero-width ones, directions, BOM, soft hyphen, fillers, tags.
+_INVISIBLE = re.compile(
+    "[\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
+)
 _FASHION_WEEK = re.compile(r"(?:(?<=\S) fashion week(?:'s|s)?|(?<=\S) ?(?:国际)?时装周|(?<=\S) ?時裝週)$")
 
 

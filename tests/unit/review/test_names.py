@@ -54,6 +54,25 @@ def test_kana_keep_their_voicing_and_thai_its_vowels() -> None:
     assert fold("กรุงเทพ") == "กรุงเทพ"
 
 
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        "\u00ad", "\u034f", "\u061c", "\u115f", "\u180e", "\u200b", "\u200d", "\u202e", "\u2060", "\u2066",
+        "\u2069", "\u206f", "\u3164", "\ufe0f", "\ufeff", "\uffa0", "\ufff9", "\U000e0020", "\U000e0100",
+    ],
+    ids=ascii,
+)  # fmt: skip
+def test_what_nobody_sees_makes_no_other_name(unseen: str) -> None:
+    for text in (f"{unseen}Copenhagen{unseen}", f"Copen{unseen}hagen", f"Copenhagen {unseen} Fashion Week"):
+        assert fold_city(text) == "copenhagen"
+    assert fold(unseen) == ""
+
+
+def test_a_name_keeps_the_variant_of_its_glyphs() -> None:
+    assert clean("葛\U000e0100城") == "葛\U000e0100城"
+    assert fold("葛\U000e0100城") == fold("葛城")
+
+
 @given(st.text(max_size=40))
 def test_folding_is_idempotent_and_blind_to_case_marks_of_form_and_spaces(text: str) -> None:
     folded = fold(text)
