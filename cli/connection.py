@@ -17,6 +17,7 @@ from cli.cures import cure
 from libs.common import settings_error
 from libs.common.client import connect, error_info
 from libs.common.settings import PeerSettings, TransportSettings
+from libs.common.statuses import ErrorDetail
 from services.state import InstanceState, read_state
 
 T = TypeVar("T")
@@ -81,7 +82,11 @@ def actor() -> str:
 
 def explain(error: grpc.aio.AioRpcError, context: str, address: str) -> str:
     """Return reason and cure of a failed call in one or a few lines."""
-    detail = error_info(error)
+    return told(error_info(error), context, address)
+
+
+def told(detail: ErrorDetail, context: str, address: str) -> str:
+    """Return reason and cure of a refusal, or what a call without an answer may be due to."""
     if detail.code == grpc.StatusCode.UNAVAILABLE and not detail.reason:
         return (
             f"no {context} server answers at {address}.\n"

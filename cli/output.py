@@ -73,6 +73,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, emp
         console.print(empty)
 
 
+def print_advice(lines: Iterable[str]) -> None:
+    """Print what to do, a line each, below what it is about; nothing for nothing."""
+    for line in lines:
+        console.print(f"  {line}", markup=False, highlight=False)
+
+
 def word(enum: Any, value: int, prefix: str) -> str:
     """Return an enum's value as people say it: TASK_STATUS_PENDING is `pending`."""
     name: str = enum.Name(value)

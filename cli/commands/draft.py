@@ -8,6 +8,7 @@ from frontrow.asr.v1 import editing_draft_pb2, video_project_service_pb2, video_
 from cli.commands.export import safe_name
 from cli.commands.follow import follow_task
 from cli.connection import CALL_SECONDS, Connection
+from cli.cures import failure
 from cli.groups import ShowingGroup
 from cli.output import as_dict, clock, json_option, print_json, print_table, size, word
 from libs.common.client import reading
@@ -104,7 +105,7 @@ def list_drafts(connection: Connection, project_id: str, *, limit: int, as_json:
 def _show(connection: Connection, draft_id: str, save: Path | None, *, as_json: bool) -> None:
     found, saved = connection.run("asr", _read(connection, draft_id, save))
     if found.draft_status == editing_draft_pb2.EDITING_DRAFT_STATUS_FAILED:
-        raise click.ClickException(f"{found.error_reason}: {found.error_message}")
+        raise click.ClickException(failure("asr", found.error_reason, found.error_message))
     if as_json:
         print_json(as_dict(found))
         return

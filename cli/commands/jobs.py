@@ -7,8 +7,9 @@ from frontrow.ingest.v1 import ingest_job_pb2, ingest_service_pb2, ingest_servic
 
 from cli.commands.jobs_retry import retry
 from cli.connection import CALL_SECONDS, Connection
+from cli.cures import cured
 from cli.groups import ShowingGroup
-from cli.output import as_dict, clock, json_option, print_json, print_table, word
+from cli.output import as_dict, clock, json_option, print_advice, print_json, print_table, word
 
 _STATUSES = ["pending", "processing", "done", "failed"]
 
@@ -55,6 +56,7 @@ def jobs(ctx: click.Context, *, statuses: tuple[str, ...], source: str, limit: i
         print_json([as_dict(job) for job in found])
     else:
         print_jobs(found, empty="No jobs. `frontrow submit FILE` makes one.")
+        print_advice(advice(found))
 
 
 @jobs.command(hidden=True)
@@ -69,6 +71,7 @@ def show(connection: Connection, job_id: str, as_json: bool) -> None:
         return
     print_jobs([job], empty="")
     _print_images(job)
+    print_advice(advice([job]))
 
 
 jobs.add_command(retry)
@@ -123,6 +126,12 @@ def print_jobs(found: Sequence[ingest_job_pb2.IngestJob], *, empty: str) -> None
         ],
         empty=empty,
     )
+
+
+def advice(found: Sequence[ingest_job_pb2.IngestJob]) -> list[str]:
+    """Return what to do about the failures of jobs and, where they are told, of their images."""
+    reasons = [job.failure_reason for job in found]
+    return cured("ingest", reasons + [image.reason for job in found for image in job.images])
 
 
 def _print_images(job: ingest_job_pb2.IngestJob) -> None:

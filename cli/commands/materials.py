@@ -14,7 +14,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from cli.commands.follow import follow_task
 from cli.connection import CALL_SECONDS, Connection
-from cli.output import as_dict, clock, console, json_option, print_json, print_table, word
+from cli.cures import cured, failure
+from cli.output import as_dict, clock, console, json_option, print_advice, print_json, print_table, word
 from cli.upload import upload_recording
 from libs.common.client import reading
 
@@ -70,7 +71,7 @@ def add(connection: Connection, recording: str, *, name: str, remark: str, wait:
         )
         console.print(f"  frontrow slice {material.id}")
     elif material.asr_status == live_material_pb2.ASR_STATUS_FAILED:
-        raise click.ClickException(f"{material.asr_error_reason}: {material.asr_error}")
+        raise click.ClickException(failure("asr", material.asr_error_reason, material.asr_error))
     else:
         console.print(
             f"added [bold]{material.name}[/]  id {material.id}\n  frontrow tasks   shows its progress"
@@ -110,6 +111,7 @@ def list_materials(connection: Connection, *, keywords: str, said: str, limit: i
         ],
         empty="No recordings. `frontrow materials add FILE` adds one.",
     )
+    print_advice(cured("asr", [material.asr_error_reason for material in found]))
 
 
 @materials.command()

@@ -16,6 +16,7 @@ from cli.commands.draft import FORMATS, download, draft_root_option
 from cli.commands.follow import follow_task
 from cli.commands.materials import minutes
 from cli.connection import CALL_SECONDS, Connection
+from cli.cures import failure
 from cli.output import as_dict, console, json_option, print_json, print_table
 
 
@@ -59,7 +60,7 @@ def slice_material(
     connection.run("task", follow_task(connection, project.slice_task_id, quiet=as_json))
     project, clips = connection.run("asr", _result(connection, project.id, save))
     if project.status == video_project_pb2.VIDEO_PROJECT_STATUS_FAILED:
-        raise click.ClickException(f"{project.error_reason}: {project.error_message}")
+        raise click.ClickException(failure("asr", project.error_reason, project.error_message))
     if as_json:
         print_json({"video_project": as_dict(project), "clips": [as_dict(clip) for clip in clips]})
         return

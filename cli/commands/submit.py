@@ -10,9 +10,11 @@ from frontrow.client import AsyncSpiderClient, Refused
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2
 from google.protobuf.json_format import ParseDict, ParseError
 
-from cli.commands.jobs import outcome
-from cli.connection import Connection
+from cli.commands.jobs import advice, outcome
+from cli.connection import Connection, told
 from cli.output import as_dict, console, json_option, print_json, word
+from libs.common.errors import FieldViolation
+from libs.common.statuses import ErrorDetail
 
 _POLL_SECONDS = 0.3
 _RUNNING = {ingest_job_pb2.INGEST_JOB_STATUS_PENDING, ingest_job_pb2.INGEST_JOB_STATUS_PROCESSING}
@@ -82,7 +84,7 @@ def submit(
     elif job.status in _RUNNING:
         console.print(f"job [bold]{job.job_id}[/]\n  frontrow jobs {job.job_id}   shows what came of it")
     elif job.status == ingest_job_pb2.INGEST_JOB_STATUS_FAILED:
-        raise click.ClickException(f"job {job.job_id} failed: {outcome(job)}")
+        raise click.ClickException("\n  ".join([f"job {job.job_id} failed: {outcome(job)}", *advice([job])]))
     else:
         status = word(ingest_job_pb2.IngestJobStatus, job.status, "INGEST_JOB_STATUS_")
         console.print(f"[green]{status}[/]: {outcome(job)}")
@@ -113,9 +115,11 @@ async def _submit(
                 job = await client.get_job(submission.job_id)
             return job
     except Refused as error:
-        if not error.reason and error.code.name == "UNAVAILABLE":
-            raise click.ClickException(
-                f"no ingest server answers at {connection.address('ingest')}: is `frontrow up` running?"
-            ) from error
-        facts = "".join(f"\n  {key}: {value}" for key, value in sorted(error.metadata.items()))
-        raise click.ClickException(f"{error}{facts}") from error
+        raise click.ClickException(refusal(error, connection.address("ingest"))) from error
+
+
+def refusal(error: Refused, address: str) -> str:
+    """Return why a submission was refused, and what to do, as every other command says it."""
+    violations = tuple(FieldViolation(*violation) for violation in error.violations)
+    detail = ErrorDetail(error.code, error.reason, error.message, error.metadata, violations)
+    return told(detail, "ingest", address)

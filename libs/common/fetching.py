@@ -14,7 +14,7 @@ import aiohttp
 from yarl import URL
 
 from libs.common.fetch_problems import FetchProblem, MachineTrouble
-from libs.common.guard import AddressBlocked, Guard, GuardedResolver, watching
+from libs.common.guard import AddressBlocked, Guard, GuardedResolver, is_loopback, watching
 from libs.common.machine import is_machines
 
 MAX_REDIRECTS = 5
@@ -128,12 +128,12 @@ def _problems() -> Iterator[None]:
         try:
             yield
         except AddressBlocked as error:
-            raise _blocked() from error
+            raise _blocked(refused) from error
         except TimeoutError as error:
             raise FetchProblem("TIMEOUT", "the server took too long") from error
         except aiohttp.ClientConnectorError as error:
             if refused or isinstance(error.os_error, AddressBlocked):
-                raise _blocked() from error
+                raise _blocked(refused) from error
             if is_machines(error.os_error):
                 raise MachineTrouble("no connection can be opened from here") from error
             if isinstance(error, aiohttp.ClientConnectorDNSError):
@@ -178,5 +178,6 @@ def retry_after_seconds(value: str | None, now: datetime | None = None) -> float
     return max(0.0, min(seconds, LONGEST_PAUSE_SECONDS))
 
 
-def _blocked() -> FetchProblem:
-    return FetchProblem("ADDRESS_BLOCKED", "the address is not on the public internet")
+def _blocked(refused: list[str]) -> FetchProblem:
+    own = " but this machine itself" if any(map(is_loopback, refused)) else ""
+    return FetchProblem("ADDRESS_BLOCKED", f"the address is not on the public internet{own}")

@@ -74,7 +74,8 @@ def is_public(text: str) -> bool:
     return not any(address.version == network.version and address in network for network in _NEVER)
 
 
-def _is_loopback(text: str) -> bool:
+def is_loopback(text: str) -> bool:
+    """Tell whether an address is this machine itself."""
     address = _parse(text)
     return address is not None and address.is_loopback
 
@@ -96,7 +97,7 @@ class Guard:
 
     def allows(self, address: str) -> bool:
         """Tell whether an address may be connected to."""
-        return is_public(address) or (self._allow_loopback and _is_loopback(address))
+        return is_public(address) or (self._allow_loopback and is_loopback(address))
 
     def check(self, address: str) -> None:
         """Return if an address may be connected to. Raises AddressBlocked."""

@@ -100,6 +100,15 @@ async def test_without_the_setting_this_machine_is_never_reached(
     assert not site.hits
 
 
+async def test_a_blocked_address_says_whether_it_is_this_machine_itself(tmp_path: Path) -> None:
+    said = {}
+    for host in ("127.0.0.1", "localhost", "10.0.0.1"):
+        with pytest.raises(ImageProblem) as caught:
+            await fetch(f"http://{host}/a.jpg", tmp_path, allow_loopback=False)
+        said[host] = "this machine itself" in caught.value.message
+    assert said == {"127.0.0.1": True, "localhost": True, "10.0.0.1": False}
+
+
 async def test_a_proxy_in_the_environment_is_not_used(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

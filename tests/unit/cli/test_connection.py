@@ -7,7 +7,10 @@ from pathlib import Path
 import grpc
 import grpc.aio
 import pytest
+from frontrow.client import Refused
+from frontrow.client.refusal import Violation
 
+from cli.commands.submit import refusal
 from cli.connection import Connection, actor, explain
 from services.state import DataFolderInUse, InstanceState, lock, remove_state, write_state
 
@@ -68,6 +71,18 @@ def test_a_data_folder_is_one_processes_own_until_it_ends(tmp_path: Path) -> Non
 def test_a_failed_call_is_told_with_what_to_do(code: grpc.StatusCode, said: str, shown: str) -> None:
     error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details=said)
     assert shown in explain(error, "task", "127.0.0.1:7104")
+
+
+def test_a_refused_submission_is_told_as_every_other_call_with_its_fields_at_fault_and_its_cure() -> None:
+    fault = Violation("gallery.title", "must not be empty")
+    wrong = Refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT", "no", {}, violations=[fault])
+    assert refusal(wrong, "h:1").splitlines()[1:] == ["  gallery.title: must not be empty"]
+    unsigned = Refused(grpc.StatusCode.UNAUTHENTICATED, "BAD_SIGNATURE", "it doesn't fit", {"key_id": "k"})
+    lines = refusal(unsigned, "h:1").splitlines()
+    assert lines[:2] == ["BAD_SIGNATURE: it doesn't fit", "  key_id: k"]
+    assert "clock" in lines[2]
+    nobody = Refused(grpc.StatusCode.UNAVAILABLE, "", "failed to connect", {})
+    assert "no ingest server answers at h:1" in refusal(nobody, "h:1")
 
 
 def test_who_acts_is_named_by_the_environment_or_by_the_login(monkeypatch: pytest.MonkeyPatch) -> None:

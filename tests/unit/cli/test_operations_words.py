@@ -1,7 +1,5 @@
 """What the commands of operators say, and the requests that they make of their arguments."""
 
-import importlib
-
 import click
 import pytest
 from frontrow.ingest.v1 import ingest_job_pb2, ingest_service_pb2, spider_pb2
@@ -19,10 +17,8 @@ from cli.commands.queues import policy_request, queue_row, state
 from cli.commands.spiders import key_words, working
 from cli.commands.why import advice, run_rows
 from cli.commands.workers import worker_rows
-from cli.cures import CURES, cure
 from cli.groups import ShowingGroup
 from cli.output import several, size, span
-from libs.common.errors import DomainError
 
 
 def told(status: int, subject: str = "", kind: str = "asr") -> task_service_pb2.ExplainTaskResponse:
@@ -240,27 +236,3 @@ def test_an_id_in_a_showing_group_is_shown_and_a_typo_is_a_typo() -> None:
     assert group.resolve_command(context, ["retry", "x"])[0] == "retry"
     with pytest.raises(click.UsageError, match="retyr"):
         group.resolve_command(context, ["retyr"])
-
-
-def test_a_cure_is_found_by_reason_or_by_context_and_reason() -> None:
-    assert "frontrow spiders list" in cure("ingest", "KEY_NOT_FOUND")
-    assert "frontrow keys list" in cure("review", "KEY_NOT_FOUND")
-    assert cure("review", "MERGE_CYCLE") == ""
-    assert cure("task", "") == ""
-    assert all("\n" not in line for line in CURES.values())
-
-
-def test_every_cure_is_for_a_reason_that_a_server_gives() -> None:
-    given: set[str] = set()
-    modules = {context: f"services.{context}.errors" for context in ("task", "ingest", "review", "asr")}
-    modules |= {"common": "libs.common.errors", "access": "libs.common.access"}
-    for context, module in modules.items():
-        errors = vars(importlib.import_module(module)).values()
-        kinds = [kind for kind in errors if isinstance(kind, type) and issubclass(kind, DomainError)]
-        given |= {
-            name
-            for kind in kinds
-            if (reason := getattr(kind, "reason", ""))
-            for name in (reason, f"{context}.{reason}")
-        }
-    assert set(CURES) <= given
