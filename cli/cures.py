@@ -36,6 +36,7 @@ CURES = {
     "QUEUE_BUSY": "a transaction is open for long; the same command again, nothing was set so far",
     "ABANDONED": "its workers were lost each time: `frontrow why TASK` names them, and says how to go on",
     "CANCELLED": "`frontrow tasks retry TASK` runs it after all",
+    "TRIES_USED_UP": _PATIENCE,
     "FAILED": "`frontrow why TASK` tells of each run; `frontrow tasks retry TASK` runs it again",
     # spiders, submissions and jobs
     "JOB_NOT_FOUND": "`frontrow jobs` lists jobs with their ids",

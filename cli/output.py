@@ -11,8 +11,9 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
+
+from cli import tables
 
 # A pipe or a file has no width of its own; at 80 columns tables would be broken into letters.
 console = Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=200)
@@ -62,13 +63,9 @@ def print_json(data: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print a table, or what its emptiness means. A cell that is a known state gets its colour."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold", no_wrap=column in _WHOLE)
-    for row in rows:
-        table.add_row(*(Text(str(cell), style=_STYLES.get(str(cell), "")) for cell in row))
-    if table.row_count:
-        console.print(table)
+    cells = [[Text(str(cell), style=_STYLES.get(str(cell), "")) for cell in row] for row in rows]
+    if cells:
+        tables.show(console, columns, cells, whole=_WHOLE)
     else:
         console.print(empty)
 

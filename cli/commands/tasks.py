@@ -7,17 +7,24 @@ import click
 from frontrow.task.v1 import task_pb2, task_service_pb2, task_service_pb2_grpc
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from cli.connection import CALL_SECONDS, Connection
 from cli.output import as_dict, clock, console, json_option, print_json, print_table, word
 from libs.common.client import reading
 
 _STATUSES = ["pending", "processing", "completed", "failed", "cancelled"]
+# Columns of a terminal in which bars may be long.
+_ROOMY = 100
 
 
 @click.group(invoke_without_command=True)
 @click.option(
-    "--type", "types", multiple=True, metavar="TYPE", help="Only these: ingest, asr, ai_slice. Repeatable."
+    "--type",
+    "types",
+    multiple=True,
+    metavar="TYPE",
+    help="Only these: ingest, asr, ai_slice, ai_slice_draft, draft, or one of yours. Repeatable.",
 )
 @click.option(
     "--status", "statuses", multiple=True, type=click.Choice(_STATUSES), help="Only these. Repeatable."
@@ -43,6 +50,7 @@ def tasks(
     Examples:
       frontrow tasks                            live, everything that runs or waits
       frontrow tasks --type asr --once          a table of the newest transcriptions
+      frontrow tasks --type draft --type ai_slice_draft    editing drafts in the making
       frontrow tasks --status failed --once     what failed, and why
       frontrow tasks --json -n 100
       frontrow tasks cancel TASK
@@ -160,12 +168,19 @@ def label(task: task_pb2.Task) -> str:
     return task.video_project_name or task.live_material_name or task.subject
 
 
+def short(text: str, width: int) -> str:
+    """Return a label so short that its bar and what is beside it fit into so many columns."""
+    cut = Text(text)
+    cut.truncate(max(10, min(40, width - 58)), overflow="ellipsis")
+    return cut.plain
+
+
 async def _watch(connection: Connection, query: task_service_pb2.ListTasksRequest) -> None:
     """Draw one bar a task and follow the server's stream until Ctrl-C."""
     progress = Progress(
-        TextColumn("{task.fields[kind]:<9}"),
+        TextColumn("{task.fields[kind]}"),
         TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
+        BarColumn(bar_width=30 if console.width >= _ROOMY else 14),
         TextColumn("{task.percentage:>3.0f} %"),
         TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
@@ -188,7 +203,9 @@ def _draw(progress: Progress, bars: dict[str, object], task: task_pb2.Task) -> N
     """Bring one task's bar up to date."""
     state = word(task_pb2.TaskStatus, task.status, "TASK_STATUS_")
     if task.id not in bars:
-        bars[task.id] = progress.add_task(label(task)[:40], total=100, kind=task.type, state=state)
+        bars[task.id] = progress.add_task(
+            short(label(task), console.width), total=100, kind=task.type, state=state
+        )
     bar = bars[task.id]
     progress.update(
         bar,  # type: ignore[arg-type]  # rich's TaskID is a NewType of int

@@ -43,7 +43,7 @@ def top(connection: Connection, *, interval: float, once: bool, as_json: bool) -
     if as_json:
         print_json(found.as_json())
     else:
-        console.print(draw.picture(found))
+        console.print(draw.picture(found, console.width))
     sys.exit(1 if found.trouble else 0)
 
 
@@ -55,8 +55,8 @@ async def _once(connection: Connection) -> Picture:
 async def _watch(connection: Connection, interval_seconds: float) -> None:
     """Draw look after look until Ctrl-C."""
     async with Lookout(connection) as lookout:
-        first = draw.picture(await lookout.look())
+        first = draw.picture(await lookout.look(), console.width)
         with Live(first, console=console, screen=True, auto_refresh=False) as live:
             while True:
                 await asyncio.sleep(interval_seconds)
-                live.update(draw.picture(await lookout.look()), refresh=True)
+                live.update(draw.picture(await lookout.look(), console.width), refresh=True)

@@ -13,15 +13,19 @@ from cli.top.look import Picture
 
 MOST_WORKERS = 25
 LATE_SECONDS = 300.0
+# Columns of a terminal in which gaps may be wide.
+_ROOMY = 100
+# Widths below which a column that wraps would break words.
+_LEAST = {"takes": 15, "progress": 10, "state": 7, "health": 11}
 
 
-def picture(found: Picture) -> RenderableType:
-    """Return all of it, for a terminal."""
-    parts: list[RenderableType] = [_title(found), _servers(found.servers, found.at), Text()]
+def picture(found: Picture, width: int) -> RenderableType:
+    """Return all of it, for a terminal of so many columns."""
+    parts: list[RenderableType] = [_title(found), _servers(found.servers, found.at, width), Text()]
     if found.trouble:
         known = f"; below is what was so at {_clock(found.known_at)}" if found.known_at else ""
         parts += [Text(f"queues and workers: {found.trouble}{known}", style="red"), Text()]
-    parts += [_queues(found.queues), Text(), _workers(found.workers)]
+    parts += [_queues(found.queues, width), Text(), _workers(found.workers, width)]
     return Group(*parts)
 
 
@@ -33,16 +37,20 @@ def _clock(seconds: float) -> str:
     return time.strftime("%H:%M:%S", time.gmtime(seconds))
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def _table(width: int, *columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", collapse_padding=width < _ROOMY)
     for column in columns:
         left = column in {"server", "address", "health", "queue", "state", "worker", "takes"}
-        table.add_column(column, justify="left" if left else "right", no_wrap=column != "takes")
+        wraps = column in {"takes", "progress", "state", "health"}
+        table.add_column(
+            column, justify="left" if left else "right", no_wrap=not wraps,
+            overflow="fold" if wraps else "ellipsis", min_width=_LEAST.get(column),
+        )  # fmt: skip
     return table
 
 
-def _servers(servers: Sequence[dict[str, Any]], now: float) -> Table:
-    table = _table("server", "address", "health", "answer in")
+def _servers(servers: Sequence[dict[str, Any]], now: float, width: int) -> Table:
+    table = _table(width, "server", "address", "health", "answer in")
     for server in servers:
         well = server["health"] == "serving"
         lasted = "" if well else f" since {_clock(server['since'])} ({span(now - server['since'])})"
@@ -55,11 +63,11 @@ def _servers(servers: Sequence[dict[str, Any]], now: float) -> Table:
     return table
 
 
-def _queues(queues: Sequence[dict[str, Any]]) -> RenderableType:
+def _queues(queues: Sequence[dict[str, Any]], width: int) -> RenderableType:
     if not queues:
         return Text("No queues yet: a type appears with its first task.", style="dim")
-    columns = ("pending", "oldest", "running", "workers", "new/s", "begun/s", "ended/s", "failed")
-    table = _table("queue", "state", *columns)
+    columns = ("waits", "oldest", "runs", "workers", "new/s", "begun/s", "ended/s", "failed")
+    table = _table(width, "queue", "state", *columns)
     for queue in queues:
         oldest = queue["oldest_pending_seconds"]
         unserved = queue["pending"] and not queue["workers"]
@@ -87,11 +95,11 @@ def _rate(per_second: float | None) -> str:
     return "" if per_second is None else f"{per_second:.1f}" if per_second < 100 else f"{per_second:.0f}"
 
 
-def _workers(workers: Sequence[dict[str, Any]]) -> RenderableType:
+def _workers(workers: Sequence[dict[str, Any]], width: int) -> RenderableType:
     if not workers:
         return Text("No worker was heard of in three minutes.", style="yellow")
     shown = sorted(workers, key=lambda worker: -worker["running"])[:MOST_WORKERS]
-    table = _table("worker", "runs", "progress", "heard of", "up", "takes")
+    table = _table(width, "worker", "runs", "progress", "heard of", "up", "takes")
     for worker in shown:
         progress = ", ".join(f"{percent} %" for percent in worker["progress"][:4])
         more = ", …" if len(worker["progress"]) > 4 else ""

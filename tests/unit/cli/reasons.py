@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[3]
 _REASON = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")
 # Calls one of whose arguments is a reason.
 _TAKING = re.compile(r"Problem|Refusal|NothingChosen|_fail|_give_up|_wait_for_better|_try_again")
+# Functions that return one.
+_NAMING = {"reason_of", "failure_of"}
 # Written by SQL alone.
 _OF_SQL = {"ABANDONED", "STALE"}
 
@@ -40,7 +42,7 @@ def _of(node: ast.AST) -> Iterator[str]:
         yield from _texts(node.value)
     elif isinstance(node, ast.Call) and _TAKING.search(ast.unparse(node.func).rpartition(".")[2]):
         yield from (text for argument in node.args for text in _texts(argument))
-    elif isinstance(node, ast.FunctionDef) and node.name == "reason_of":
+    elif isinstance(node, ast.FunctionDef) and node.name in _NAMING:
         yield from (text for part in ast.walk(node) if isinstance(part, ast.Return) for text in _texts(part))
     elif isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):

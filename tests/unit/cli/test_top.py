@@ -62,7 +62,7 @@ def server(**changes: Any) -> dict[str, Any]:
 def drawn(picture: Picture) -> str:
     """Return what is drawn, as text."""
     console = Console(file=io.StringIO(), width=140)
-    console.print(draw.picture(picture))
+    console.print(draw.picture(picture, console.width))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
