@@ -170,6 +170,7 @@ WITHOUT = {
     "PARENT_NOT_FOUND": "a worker's alone: it reserves the original first",
     "RELEASED": "a run that was given back, uncharged: the next one is on its way",
     "RETRY": "a run that failed and is tried again by itself",
+    "REPLY_LOST": "a run that its worker never heard of: the next one is on its way",
     "STALE": "a run that was lost: the next one is on its way",
     "UNKNOWN_SERVICE": "only of a health check that names a service; the command line names none",
     "NO_THUMBNAIL": "only of a still picture of a clip, which no command asks for",

@@ -122,9 +122,9 @@ def _print(found: list[editing_draft_pb2.EditingDraft], *, empty: str) -> None:
                 one.id,
                 word(editing_draft_pb2.EditingDraftStatus, one.draft_status, "EDITING_DRAFT_STATUS_"),
                 _NAMES.get(one.format, ""),
-                f"{one.duration_ms / 1000:.1f} s",
+                f"{one.duration_ms / 1000:.1f} s" if one.duration_ms else "",
                 one.frame_rate,
-                size(one.size_bytes),
+                size(one.size_bytes) if one.size_bytes else "",
                 one.file_name,
                 clock(one.complete_time),
             )

@@ -1,6 +1,6 @@
 """`frontrow explain`: why an article did or didn't come in, layer by layer."""
 
-from collections.abc import Sequence
+import re
 
 import click
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_service_pb2, ingest_service_pb2_grpc
@@ -10,6 +10,18 @@ from cli.connection import CALL_SECONDS, Connection
 from cli.output import as_dict, console, json_option, print_json, print_table, word
 
 _KINDS = {"runway": gallery_pb2.GALLERY_KIND_RUNWAY, "street": gallery_pb2.GALLERY_KIND_STREET_SNAP}
+# A call that the server's advice names, and the command that makes it.
+_CALLS = {
+    r"\bUndeleteDraft (\d+)": r"`frontrow drafts undelete {kind} \1`",
+    r"\bReopenDraft (\d+)": r"`frontrow drafts reopen {kind} \1`",
+    r"\bPurgeDraft (\d+)": r"`frontrow drafts purge {kind} \1 --reason … --apply`",
+    r"\bDraft (\d+) waits for an editor: approve or reject it": r"Draft \1 waits for an editor: "
+    r"`frontrow approve {kind} \1` or `frontrow reject {kind} \1 --reason …`",
+    r"\bCreateBrand\b": "`frontrow brands add NAME`",
+    r"\bAddBrandAlias\b": "`frontrow keys alias brand ID SPELLING`",
+    r"\bRetryIngestJobs for (\w+)": r"`frontrow jobs retry --reason \1`",
+    r"\bRetryIngestJobs\b": "`frontrow jobs retry {job}`",
+}
 
 
 @click.command()
@@ -54,8 +66,8 @@ def explain(connection: Connection, url: str, *, kind: str | None, source: str, 
     actions = [action for layer in told.layers for action in layer.actions]
     if actions:
         console.print("What you can do:", style="bold")
-    for action in [*actions, *commands(actions)]:
-        console.print(f"  * {action}", markup=False, highlight=False)
+    for action in actions:
+        console.print(f"  * {in_commands(action, told)}", markup=False, highlight=False)
     print_jobs(told.jobs, empty="No job has this address.")
 
 
@@ -73,16 +85,13 @@ def verdict(told: ingest_service_pb2.ExplainSourceResponse) -> str:
     return f"Submitted now, {article} would not come in: kept out by {' and '.join(stopped)}."
 
 
-def commands(actions: Sequence[str]) -> list[str]:
-    """Return this command line's commands for the calls that the server's advice names."""
-    text = " ".join(actions)
-    known = {
-        "CreateBrand": "frontrow brands add NAME",
-        "UNKNOWN_BRAND": "frontrow jobs retry --reason UNKNOWN_BRAND",
-        "RetryIngestJobs": "frontrow jobs retry JOB_ID",
-        "approve or reject": "frontrow approve KIND DRAFT_ID, or frontrow reject KIND DRAFT_ID",
-    }
-    return [command for words, command in known.items() if words in text]
+def in_commands(action: str, told: ingest_service_pb2.ExplainSourceResponse) -> str:
+    """Return the server's advice with this command line's commands in the place of the calls it names."""
+    kind = next(name for name, number in _KINDS.items() if number == told.kind)
+    job = told.jobs[0].job_id if told.jobs else "JOB_ID"
+    for call, command in _CALLS.items():
+        action = re.sub(call, command.format(kind=kind, job=job), action)
+    return action
 
 
 def blocker(layer: ingest_service_pb2.ExplainedLayer) -> str:

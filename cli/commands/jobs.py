@@ -117,7 +117,7 @@ def print_jobs(found: Sequence[ingest_job_pb2.IngestJob], *, empty: str) -> None
                 word(ingest_job_pb2.IngestJobStatus, job.status, "INGEST_JOB_STATUS_"),
                 job.source,
                 job.title,
-                job.image_count,
+                job.image_count or "",  # none is told by a server that doesn't know
                 job.attempts,
                 clock(job.create_time),
                 outcome(job),

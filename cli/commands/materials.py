@@ -101,7 +101,7 @@ def list_materials(connection: Connection, *, keywords: str, said: str, limit: i
             (
                 material.id,
                 material.name,
-                minutes(material.duration_ms),
+                minutes(material.duration_ms) if material.duration_ms else "",
                 word(live_material_pb2.AsrStatus, material.asr_status, "ASR_STATUS_"),
                 material.asr_progress,
                 clock(material.create_time),

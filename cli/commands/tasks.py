@@ -24,7 +24,7 @@ _ROOMY = 100
     "types",
     multiple=True,
     metavar="TYPE",
-    help="Only these: ingest, asr, ai_slice, ai_slice_draft, draft, or one of yours. Repeatable.",
+    help="Only these: ingest, asr, ai_slice, ai_slice_draft, draft, or yours. Repeatable.",
 )
 @click.option(
     "--status", "statuses", multiple=True, type=click.Choice(_STATUSES), help="Only these. Repeatable."
@@ -203,9 +203,8 @@ def _draw(progress: Progress, bars: dict[str, object], task: task_pb2.Task) -> N
     """Bring one task's bar up to date."""
     state = word(task_pb2.TaskStatus, task.status, "TASK_STATUS_")
     if task.id not in bars:
-        bars[task.id] = progress.add_task(
-            short(label(task), console.width), total=100, kind=task.type, state=state
-        )
+        name = short(label(task), console.width)
+        bars[task.id] = progress.add_task(name, total=100, kind=task.type, state=state)
     bar = bars[task.id]
     progress.update(
         bar,  # type: ignore[arg-type]  # rich's TaskID is a NewType of int

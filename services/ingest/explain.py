@@ -41,9 +41,13 @@ def _transport(submissions: int) -> Layer:
     return Layer(
         layer=ingest_service_pb2.DEDUPE_LAYER_TRANSPORT,
         verdict=PASSES,
-        explanation=f"{submissions} submissions of this address were accepted so far;"
+        explanation=f"{_accepted(submissions)} of this address so far;"
         " a new one needs a fresh nonce, as every call does.",
     )
+
+
+def _accepted(submissions: int) -> str:
+    return "1 submission was accepted" if submissions == 1 else f"{submissions} submissions were accepted"
 
 
 def _source(found: Found) -> Layer:

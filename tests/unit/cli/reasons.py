@@ -16,7 +16,7 @@ _TAKING = re.compile(r"Problem|Refusal|NothingChosen|_fail|_give_up|_wait_for_be
 # Functions that return one.
 _NAMING = {"reason_of", "failure_of"}
 # Written by SQL alone.
-_OF_SQL = {"ABANDONED", "STALE"}
+_OF_SQL = {"ABANDONED", "REPLY_LOST", "STALE"}
 
 
 def given() -> set[str]:

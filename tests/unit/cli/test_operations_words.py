@@ -9,7 +9,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from cli.commands.debug import gist
-from cli.commands.explain import blocker, commands, verdict
+from cli.commands.explain import blocker, verdict
 from cli.commands.export import safe_name
 from cli.commands.jobs_retry import retry_request
 from cli.commands.media import cleanup_words
@@ -172,16 +172,6 @@ def test_an_explained_article_is_told_in_one_sentence_with_the_layers_that_block
     )
     assert verdict(answer).endswith("would not come in: kept out by source.")
     assert blocker(layer) == "draft 12 (rejected, deleted)"
-
-
-def test_the_servers_advice_is_told_as_commands_too() -> None:
-    advised = ["CreateBrand, or AddBrandAlias, then RetryIngestJobs for UNKNOWN_BRAND."]
-    assert commands(advised) == [
-        "frontrow brands add NAME",
-        "frontrow jobs retry --reason UNKNOWN_BRAND",
-        "frontrow jobs retry JOB_ID",
-    ]
-    assert commands([]) == []
 
 
 def test_a_revoked_key_is_marked_and_does_not_count_as_working() -> None:

@@ -6,21 +6,14 @@ import pytest
 from rich.console import Console
 
 from cli import output
+from cli.commands.tasks import short
 from cli.top import draw
 from cli.top.look import Picture
 
 TASK = "01a231ca-7ae6-7253-9736-15e4887a71f6"
 COLUMNS = ["id", "type", "status", "%", "try", "created (UTC)", "what", "error"]
-LINE = (
-    TASK,
-    "ai_slice_draft",
-    "pending",
-    0,
-    "2/3",
-    "2026-12-01 13:28:03",
-    "国债逆回购直播间第一场",
-    "DNS: " * 20,
-)
+LINE = (TASK, "ai_slice_draft", "pending", 0, "2/3", "2026-12-01 13:28:03", "国债逆回购直播间")
+LINE += ("DNS: " * 20,)
 
 
 def printed(
@@ -40,7 +33,7 @@ def test_a_narrow_table_has_ids_whole_and_what_does_not_fit_below_its_row(
     lines = printed(monkeypatch, COLUMNS, [LINE, (TASK, "asr", "done", 100, "1/3", "", "x", "")], 80)
     assert lines[0].split() == ["id", "type", "status", "%", "try"]
     assert lines[1].split() == [TASK, "ai_slice_draft", "pending", "0", "2/3"]
-    assert lines[2].startswith("  created (UTC) 2026-12-01 13:28:03  what 国债逆回购直播间第一场")
+    assert lines[2].startswith("  created (UTC) 2026-12-01 13:28:03  what 国债逆回购直播间")
     assert all(line.startswith("  ") for line in lines[2:-2])
     assert lines[-2].split() == [TASK, "asr", "done", "100", "1/3"]
     assert lines[-1] == "  what x"  # what is empty isn't named
@@ -65,6 +58,12 @@ def test_an_id_that_is_wider_than_the_terminal_is_still_whole(monkeypatch: pytes
     lines = printed(monkeypatch, ["worker", "takes", "holds"], [(name, "asr", f"asr {TASK}")], 60)
     assert name in "".join(lines)
     assert any(f"asr {TASK}" in line for line in lines)
+
+
+def test_a_bars_label_is_cut_to_the_room_that_there_is() -> None:
+    assert short("asr", 80) == "asr"
+    assert Console().measure(short("国债" * 30, 80)).maximum <= 22
+    assert len(short("x" * 90, 200)) == 40
 
 
 @pytest.mark.parametrize("kind", ["ingest", "ai_slice_draft"])
