@@ -21,6 +21,8 @@ _COLUMNS += ["completed", "failed", "cancelled", "also set"]
 def queues(ctx: click.Context, types: tuple[str, ...], as_json: bool) -> None:
     """See what waits and runs, type by type; pause a type, resume it, limit it.
 
+    A type appears with its first task, or when something is set for it.
+
     \b
     Examples:
       frontrow queues
@@ -28,6 +30,7 @@ def queues(ctx: click.Context, types: tuple[str, ...], as_json: bool) -> None:
       frontrow queues resume asr
       frontrow queues limit asr 2        at most two at once, over all workers
       frontrow queues limit asr 0        as many as there are workers for
+      frontrow queues reset asr          takes back all that was set
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -111,6 +114,26 @@ def limit(
     _tell(queue, f"{kind}: {state(queue.policy)}.", as_json)
 
 
+@queues.command()
+@click.argument("kind", metavar="TYPE")
+@json_option
+@click.pass_obj
+def reset(connection: Connection, kind: str, as_json: bool) -> None:
+    """Take back all that was set for a type: it is handled as the servers' settings say.
+
+    A type that never had a task is listed no more then.
+
+    \b
+    Examples:
+      frontrow queues reset asr
+      frontrow queues reset arsr         after a pause of a type that there isn't
+    """
+    request = policy_request(kind, paused=False, limit=0, lease=0, stall=0, attempts=0)
+    queue = connection.run("task", _set(connection, request))
+    gone = ", and listed no more: it never had a task" if unseen(queue) else ""
+    _tell(queue, f"{kind} is handled as the servers' settings say{gone}.", as_json)
+
+
 def policy_request(
     kind: str,
     *,
@@ -163,6 +186,12 @@ def extras(policy: queue_pb2.QueuePolicy) -> str:
     return ", ".join(parts)
 
 
+def unseen(queue: queue_pb2.Queue) -> bool:
+    """Tell whether nothing is known of a type: no task that is kept or came lately, and no worker."""
+    tasks = queue.pending + queue.processing + queue.completed + queue.failed + queue.cancelled
+    return not (tasks or queue.workers or queue.created_per_minute or queue.ended_per_minute)
+
+
 def queue_row(queue: queue_pb2.Queue) -> tuple[object, ...]:
     """Return a queue's line of the table."""
     waited = queue.oldest_pending_age.ToMilliseconds() / 1000
@@ -187,9 +216,17 @@ def _tell(queue: queue_pb2.Queue, sentence: str, as_json: bool) -> None:
     """Say what was done, and show the queue as it is now."""
     if as_json:
         print_json(as_dict(queue))
-        return
-    console.print(sentence, markup=False, highlight=False)
-    _print([queue])
+    else:
+        console.print(sentence, markup=False, highlight=False)
+        if not unseen(queue):
+            _print([queue])
+    if unseen(queue) and queue.policy != queue_pb2.QueuePolicy():
+        click.echo(
+            f"No task of type {queue.type} is known, and no worker takes it: is it written right?\n"
+            "  frontrow queues   lists the types that there are\n"
+            f"  frontrow queues reset {queue.type}   takes back what was set",
+            err=True,
+        )
 
 
 def _print(found: Sequence[queue_pb2.Queue]) -> None:

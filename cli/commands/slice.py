@@ -19,6 +19,8 @@ from cli.connection import CALL_SECONDS, Connection
 from cli.cures import failure
 from cli.output import as_dict, console, json_option, print_json, print_table
 
+_PROMPT_HELP = "What you want to see: by its meaning with a language model, else by its words alone."
+
 
 @click.command("slice")
 @click.argument("material_id")
@@ -26,7 +28,7 @@ from cli.output import as_dict, console, json_option, print_json, print_table
 @click.option(
     "-k", "--keywords", default="", help="Only where this is said; space is AND, | is OR. Else: by topic."
 )
-@click.option("-p", "--prompt", default="", help="What you want to see, in words. Else: by topic.")
+@click.option("-p", "--prompt", default="", help=_PROMPT_HELP)
 @click.option(
     "--fast", is_flag=True, help="Copy instead of cutting to the frame: quick, and begins a little early."
 )
@@ -54,6 +56,7 @@ def slice_material(
     Examples:
       frontrow slice MATERIAL_ID
       frontrow slice MATERIAL_ID -k '防晒 | 口红' --save clips/
+      frontrow slice MATERIAL_ID -p 'what she says about lipsticks'
       frontrow slice MATERIAL_ID --draft jianying --save drafts/
     """
     project = connection.run("asr", _create(connection, _request(material_id, **asked)))
@@ -65,6 +68,8 @@ def slice_material(
         print_json({"video_project": as_dict(project), "clips": [as_dict(clip) for clip in clips]})
         return
     _print(clips)
+    if note := prompt_note(project):
+        click.echo(note, err=True)
     console.print(f"project {project.id}")
     if project.editing_draft_id:
         console.print(f"draft   {project.editing_draft_id}")
@@ -95,6 +100,17 @@ def _request(
         cut_mode=video_project_pb2.CUT_MODE_FAST if fast else video_project_pb2.CUT_MODE_EXACT,
         draft_format=wanted,
         draft_root=draft_root,
+    )
+
+
+def prompt_note(project: video_project_pb2.VideoProject) -> str:
+    """Return what would let a prompt's meaning count, where its words alone chose the clips; else empty."""
+    if project.clips_source != "prompt":
+        return ""
+    return (
+        "chosen by the prompt's words alone. By its meaning: give the slicing worker (`frontrow up`)\n"
+        "  a language model, FRONTROW_LLM_BASE_URL=https://host/v1, FRONTROW_LLM_MODEL=NAME, and\n"
+        "  FRONTROW_LLM_API_KEY if it needs one"
     )
 
 

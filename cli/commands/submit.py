@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,7 @@ def submit(
         raise click.UsageError("name a FILE, or see one: frontrow submit --example runway")
     if not key_id or not secret:
         raise click.UsageError('a spider\'s key is needed to sign: eval "$(frontrow spiders add NAME)"')
+    logging.basicConfig(format="%(message)s")  # on stderr: that a submission is tried again, and why
     work = _submit(connection, read_gallery(file), (key_id, secret), wait=wait)
     job = connection.run("ingest", work)
     if as_json:

@@ -55,8 +55,8 @@ async def _once(connection: Connection) -> Picture:
 async def _watch(connection: Connection, interval_seconds: float) -> None:
     """Draw look after look until Ctrl-C."""
     async with Lookout(connection) as lookout:
-        first = draw.picture(await lookout.look(), console.width)
+        first = draw.picture(await lookout.look(), console.width, live=True)
         with Live(first, console=console, screen=True, auto_refresh=False) as live:
             while True:
                 await asyncio.sleep(interval_seconds)
-                live.update(draw.picture(await lookout.look(), console.width), refresh=True)
+                live.update(draw.picture(await lookout.look(), console.width, live=True), refresh=True)

@@ -19,18 +19,20 @@ _ROOMY = 100
 _LEAST = {"takes": 15, "progress": 10, "state": 7, "health": 11}
 
 
-def picture(found: Picture, width: int) -> RenderableType:
-    """Return all of it, for a terminal of so many columns."""
-    parts: list[RenderableType] = [_title(found), _servers(found.servers, found.at, width), Text()]
+def picture(found: Picture, width: int, *, live: bool = False) -> RenderableType:
+    """Return all of it, for a terminal of so many columns; `live` when it is drawn again and again."""
+    parts: list[RenderableType] = [_title(found, live=live), _servers(found.servers, found.at, width)]
     if found.trouble:
         known = f"; below is what was so at {_clock(found.known_at)}" if found.known_at else ""
-        parts += [Text(f"queues and workers: {found.trouble}{known}", style="red"), Text()]
-    parts += [_queues(found.queues, width), Text(), _workers(found.workers, width)]
+        parts += [Text(), Text(f"queues and workers: {found.trouble}{known}", style="red")]
+    if found.known_at or not found.trouble:  # else nothing is known, not even that there is none
+        parts += [Text(), _queues(found.queues, width), Text(), _workers(found.workers, width)]
     return Group(*parts)
 
 
-def _title(found: Picture) -> Text:
-    return Text(f"frontrow   {_clock(found.at)} UTC   Ctrl-C leaves", style="bold")
+def _title(found: Picture, *, live: bool) -> Text:
+    leaving = "   Ctrl-C leaves" if live else ""
+    return Text(f"frontrow   {_clock(found.at)} UTC{leaving}", style="bold")
 
 
 def _clock(seconds: float) -> str:

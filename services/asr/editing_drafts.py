@@ -23,7 +23,7 @@ from services.asr.errors import (
     VideoProjectNotCompleted,
 )
 from services.asr.peers import draft_subject, enqueue_cancel, enqueue_draft
-from services.asr.repository_project import AnyRow, not_found
+from services.asr.repository_project import AnyRow, get_project, not_found
 from services.asr.states_project import ProjectStatus
 
 JIANYING = "jianying"
@@ -68,13 +68,15 @@ class EditingDrafts:
         return pb.GetEditingDraftResponse(editing_draft=draft_message(row))
 
     async def list(self, request: pb.ListEditingDraftsRequest) -> pb.ListEditingDraftsResponse:
-        """Read a page of drafts, newest first."""
+        """Read a page of drafts, newest first. Raises: VideoProjectNotFound."""
         size = page_size(request.page_size)
         position = decode_token(request.page_token, request, UUID)
         before = position[0] if position else None
         wanted = request.video_project_id
         project_id = parse_id(wanted, "video_project_id") if wanted else None
         async with self._database.begin() as session:
+            if project_id is not None:
+                await get_project(session, project_id)
             rows = await repository.list_drafts(session, project_id, before=before, limit=size + 1)
         page = within_budget([draft_message(row) for row in rows[:size]])
         token = encode_token([UUID(page[-1].id)], request) if len(rows) > len(page) else ""

@@ -43,7 +43,8 @@ SELECT count(*) FROM gone
 DROP_MINUTES = "DELETE FROM task.queue_minutes WHERE minute < now() - interval '1 hour'"
 
 # :types (empty: all), :after and :limit (a page by type), :minutes: each queue with its counters (folded and
-# not yet folded), policy, rates, oldest pending task and live workers.
+# not yet folded), policy, rates, oldest pending task and live workers. A type is there for its tasks, or
+# for a policy that holds: a typo that was taken back is gone.
 QUEUES = f"""
 SELECT q.*, now() - q.oldest_queued_at AS oldest_age FROM (
 WITH unfolded AS (
@@ -60,6 +61,8 @@ WITH unfolded AS (
     SELECT type FROM (
         SELECT type FROM task.queue_counts
         UNION SELECT type FROM task.queue_policies
+            WHERE paused OR concurrency_limit > 0 OR lease_seconds > 0 OR stall_seconds > 0
+                OR max_attempts > 0
         UNION SELECT type FROM unfolded) every
     WHERE (cardinality(cast(:types AS text[])) = 0 OR type = ANY(cast(:types AS text[])))
         AND type > cast(:after AS text)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from frontrow.ingest.v1 import ingest_job_pb2
 
 from cli.main import main
 from demo.site import ImageSite
-from tests.e2e.process import ROOT, Process, frontrow
+from tests.e2e.process import ROOT, Process, environment, frontrow
 
 pytestmark = pytest.mark.timeout(300)  # whole processes
 
@@ -69,6 +71,29 @@ def test_a_submission_needs_a_key_and_says_how_to_get_one(instance: Process, tmp
     done = instance.cli("submit", str(file))
     assert done.returncode == 2
     assert "frontrow spiders add" in done.stderr
+
+
+def test_a_submission_without_a_server_says_that_it_is_tried_again(tmp_path: Path) -> None:
+    file = tmp_path / "show.json"
+    file.write_text(frontrow("submit", "--example", "runway").stdout)
+    nowhere = {"FRONTROW_INGEST_ADDRESS": "127.0.0.1:1"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "cli", "--data-dir", str(tmp_path), "submit", str(file)],
+        cwd=ROOT, stderr=subprocess.PIPE, text=True,
+        env=environment(**nowhere, FRONTROW_SPIDER_KEY_ID="k", FRONTROW_SPIDER_SECRET="s"),
+    ) as submitting:  # fmt: skip
+        assert submitting.stderr is not None
+        said = submitting.stderr.readline()
+        submitting.kill()
+    assert said.startswith("the submission is tried again in 0.")
+    assert "UNAVAILABLE" in said
+
+
+def test_a_list_of_drafts_of_an_unknown_project_says_that_there_is_none(instance: Process) -> None:
+    done = instance.cli("draft", "list", "00000000-0000-7000-8000-000000000000")
+    assert done.returncode == 1
+    assert "VIDEO_PROJECT_NOT_FOUND" in done.stderr
+    assert "frontrow slice MATERIAL_ID" in done.stderr
 
 
 def test_a_file_that_is_no_gallery_is_named_with_its_fault(instance: Process, tmp_path: Path) -> None:

@@ -53,6 +53,10 @@ def test_without_servers_it_says_so_and_fails(tmp_path: Path) -> None:
     assert {server["health"] for server in found["servers"]} == {"unreachable"}
     assert found["known_time"] is None
     assert "no task server answers" in found["trouble"]
+    text = frontrow("--data-dir", str(tmp_path), "top", "--once", **ports).stdout
+    assert "no task server answers" in text
+    assert "No queues" not in text
+    assert "No worker" not in text
 
 
 async def _serve(database_url: str, address: str) -> ContextServer:

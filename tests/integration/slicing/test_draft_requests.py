@@ -127,6 +127,14 @@ async def test_drafts_are_listed_by_pages_newest_first(asr: Asr) -> None:
     assert seen == made[::-1]
 
 
+async def test_drafts_of_a_project_that_there_is_not_are_refused_and_not_none(asr: Asr) -> None:
+    nobody = video_project_service_pb2.ListEditingDraftsRequest(video_project_id=str(uuid.uuid4()))
+    assert reason_of(await refused(asr.projects.ListEditingDrafts(nobody))) == "VIDEO_PROJECT_NOT_FOUND"
+    project = await completed_project(asr, "draft-none-so-far")
+    nothing = video_project_service_pb2.ListEditingDraftsRequest(video_project_id=project.id)
+    assert list((await asr.projects.ListEditingDrafts(nothing)).editing_drafts) == []
+
+
 async def test_deleting_a_pending_draft_cancels_its_task_and_dooms_its_folder(
     asr: Asr, database: Database
 ) -> None:

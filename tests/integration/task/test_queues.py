@@ -264,3 +264,16 @@ async def test_workers_are_listed_with_their_types_and_the_runs_they_hold(tasks:
     [lease] = info.leases
     assert (lease.task_id, lease.version, lease.progress, lease.type) == (run.id, 1, 30, kind)
     assert (await queue_of(tasks, kind)).workers == 1
+
+
+async def test_a_type_that_never_had_a_task_is_listed_as_long_as_a_policy_of_it_holds(tasks: Tasks) -> None:
+    kind = new_type()
+    listed = pb.ListQueuesRequest(types=[kind])
+    await set_policy(tasks, kind, paused=True, max_attempts=2)
+    assert (await queue_of(tasks, kind)).policy.paused
+    await set_policy(tasks, kind, paused=False)
+    assert (await queue_of(tasks, kind)).policy.max_attempts == 2
+    await set_policy(tasks, kind, max_attempts=0)
+    assert list((await tasks.stub.ListQueues(listed, timeout=20)).queues) == []
+    await tasks.create(kind)
+    assert (await queue_of(tasks, kind)).pending == 1

@@ -1,9 +1,11 @@
-"""What `frontrow materials add` makes of a file's name and of an address."""
+"""What `frontrow materials add` makes of names and addresses, and `slice` of a prompt."""
 
 import pytest
 from click.testing import CliRunner
+from frontrow.asr.v1 import video_project_pb2
 
 from cli.commands.materials import is_address, name_of
+from cli.commands.slice import prompt_note
 from cli.main import main
 
 
@@ -24,3 +26,12 @@ def test_a_file_that_is_not_there_is_named() -> None:
     done = CliRunner().invoke(main, ["materials", "add", "no-such.mp4"], prog_name="frontrow")
     assert done.exit_code == 2
     assert "no-such.mp4" in done.output
+
+
+def test_a_prompt_whose_words_alone_chose_says_what_to_configure_for_its_meaning() -> None:
+    note = prompt_note(video_project_pb2.VideoProject(clips_source="prompt"))
+    assert {"FRONTROW_LLM_BASE_URL=https://host/v1", "FRONTROW_LLM_MODEL=NAME"} <= set(
+        note.replace(",", "").split()
+    )
+    for source in ("llm/qwen", "topics", "keywords", ""):
+        assert prompt_note(video_project_pb2.VideoProject(clips_source=source)) == ""

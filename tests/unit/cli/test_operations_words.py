@@ -13,7 +13,7 @@ from cli.commands.explain import blocker, verdict
 from cli.commands.export import safe_name
 from cli.commands.jobs_retry import retry_request
 from cli.commands.media import cleanup_words
-from cli.commands.queues import policy_request, queue_row, state
+from cli.commands.queues import policy_request, queue_row, state, unseen
 from cli.commands.spiders import key_words, working
 from cli.commands.why import advice, run_rows
 from cli.commands.workers import worker_rows
@@ -122,6 +122,13 @@ def test_a_queue_without_claimable_tasks_has_no_age() -> None:
     assert queue_row(queue)[:6] == ("asr", "ok", 1, "", 0, "")
     queue.oldest_pending_age.seconds = 90
     assert queue_row(queue)[3] == "90 s"
+
+
+def test_a_type_of_which_nothing_is_known_is_told_from_one_at_rest() -> None:
+    assert unseen(queue_pb2.Queue(type="arsr", policy=queue_pb2.QueuePolicy(paused=True)))
+    assert not unseen(queue_pb2.Queue(type="asr", completed=1))
+    assert not unseen(queue_pb2.Queue(type="asr", workers=1))
+    assert not unseen(queue_pb2.Queue(type="asr", created_per_minute=0.1))
 
 
 def test_a_worker_has_a_line_for_each_run_and_one_when_it_holds_none() -> None:

@@ -100,6 +100,14 @@ def test_of_very_many_workers_the_busiest_are_shown() -> None:
     assert "w99" not in text
 
 
+def test_of_servers_that_never_answered_nothing_is_claimed() -> None:
+    away = server(health="unreachable", trouble="no task server answers at 127.0.0.1:7104.")
+    text = drawn(Picture(1_090.0, [away], trouble=away["trouble"]))
+    assert "no task server answers" in text
+    for claimed in ("No queues", "No worker", "below", "Ctrl-C"):
+        assert claimed not in text
+
+
 def test_nothing_at_all_is_said_in_words() -> None:
     text = drawn(Picture(0.0, [server()], [], [], 1.0))
     assert "No queues yet" in text

@@ -129,6 +129,20 @@ def test_trouble_is_tried_again_with_a_fresh_nonce_and_the_same_request_id(
     assert len({sent["x-frontrow-nonce"] for sent, _ in calls}) == 3
 
 
+def test_every_further_try_is_logged_with_the_reason_and_the_time_that_is_left(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    submitted = server.submit()
+    server.answer(grpc.StatusCode.UNAVAILABLE)
+    server.answer(job_id="j1")
+    submitted.result()
+    [record] = caplog.records
+    assert (record.name, record.levelname) == ("frontrow.client.retry", "WARNING")
+    assert re.fullmatch(
+        r"the submission is tried again in 0\.[12] s, for [45] s more: UNAVAILABLE: told", record.getMessage()
+    )
+
+
 def test_a_refusal_is_not_tried_again_and_says_why(server: Server) -> None:
     submitted = server.submit()
     info = error_details_pb2.ErrorInfo(reason="CLOCK_SKEW", metadata={"server_time": "17"})

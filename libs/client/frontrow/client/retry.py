@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 import uuid
@@ -9,6 +10,8 @@ from typing import NamedTuple
 
 import grpc
 from frontrow.client.refusal import Refused
+
+log = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 60.0
 ATTEMPT_SECONDS = 15.0
@@ -56,7 +59,7 @@ class Patience:
         return max(0.05, min(ATTEMPT_SECONDS, self._ends - time.monotonic()))
 
     def pause_after(self, refused: Refused) -> float:
-        """Return the seconds to wait before the next attempt.
+        """Return the seconds to wait before the next attempt, and log why it is needed.
 
         Raises:
             Refused: another attempt wouldn't help, or there is no time left for one.
@@ -68,6 +71,8 @@ class Patience:
         pause = doubled * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
         if refused.retry_after_seconds is not None:
             pause = max(pause, refused.retry_after_seconds)
-        if time.monotonic() + pause >= self._ends:
+        left = self._ends - time.monotonic()
+        if pause >= left:
             raise refused
+        log.warning("the submission is tried again in %.1f s, for %.0f s more: %s", pause, left, refused)
         return pause

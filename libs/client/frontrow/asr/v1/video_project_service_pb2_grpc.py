@@ -147,7 +147,8 @@ class VideoProjectServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListEditingDrafts(self, request, context):
-        """List drafts, newest first. Read only. Errors: INVALID_ARGUMENT for a page_token of another query.
+        """List drafts, newest first. Read only. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND for a project that there isn't;
+        INVALID_ARGUMENT for a page_token of another query.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -57,7 +57,9 @@ class VideoProjectServiceStub:
     GetEditingDraft: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.GetEditingDraftRequest, video_project_service_pb2.GetEditingDraftResponse]
     """Read one draft. Read only. Errors: NOT_FOUND/EDITING_DRAFT_NOT_FOUND."""
     ListEditingDrafts: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.ListEditingDraftsRequest, video_project_service_pb2.ListEditingDraftsResponse]
-    """List drafts, newest first. Read only. Errors: INVALID_ARGUMENT for a page_token of another query."""
+    """List drafts, newest first. Read only. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND for a project that there isn't;
+    INVALID_ARGUMENT for a page_token of another query.
+    """
     DeleteEditingDraft: grpc.UnaryUnaryMultiCallable[video_project_service_pb2.DeleteEditingDraftRequest, video_project_service_pb2.DeleteEditingDraftResponse]
     """Remove a draft for good. A pending task is cancelled; the stored file goes after. Errors:
     NOT_FOUND/EDITING_DRAFT_NOT_FOUND; FAILED_PRECONDITION/EDITING_DRAFT_BUSY while a run on it is on.
@@ -98,7 +100,9 @@ class VideoProjectServiceAsyncStub(VideoProjectServiceStub):
     GetEditingDraft: aio.UnaryUnaryMultiCallable[video_project_service_pb2.GetEditingDraftRequest, video_project_service_pb2.GetEditingDraftResponse]  # type: ignore[assignment]
     """Read one draft. Read only. Errors: NOT_FOUND/EDITING_DRAFT_NOT_FOUND."""
     ListEditingDrafts: aio.UnaryUnaryMultiCallable[video_project_service_pb2.ListEditingDraftsRequest, video_project_service_pb2.ListEditingDraftsResponse]  # type: ignore[assignment]
-    """List drafts, newest first. Read only. Errors: INVALID_ARGUMENT for a page_token of another query."""
+    """List drafts, newest first. Read only. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND for a project that there isn't;
+    INVALID_ARGUMENT for a page_token of another query.
+    """
     DeleteEditingDraft: aio.UnaryUnaryMultiCallable[video_project_service_pb2.DeleteEditingDraftRequest, video_project_service_pb2.DeleteEditingDraftResponse]  # type: ignore[assignment]
     """Remove a draft for good. A pending task is cancelled; the stored file goes after. Errors:
     NOT_FOUND/EDITING_DRAFT_NOT_FOUND; FAILED_PRECONDITION/EDITING_DRAFT_BUSY while a run on it is on.
@@ -184,7 +188,9 @@ class VideoProjectServiceServicer(metaclass=abc_1.ABCMeta):
         request: video_project_service_pb2.ListEditingDraftsRequest,
         context: _ServicerContext,
     ) -> typing.Union[video_project_service_pb2.ListEditingDraftsResponse, abc.Awaitable[video_project_service_pb2.ListEditingDraftsResponse]]:
-        """List drafts, newest first. Read only. Errors: INVALID_ARGUMENT for a page_token of another query."""
+        """List drafts, newest first. Read only. Errors: NOT_FOUND/VIDEO_PROJECT_NOT_FOUND for a project that there isn't;
+        INVALID_ARGUMENT for a page_token of another query.
+        """
 
     @abc_1.abstractmethod
     def DeleteEditingDraft(

@@ -252,8 +252,9 @@ class TaskServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListQueues(self, request, context):
-        """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks. Errors:
-        `INVALID_ARGUMENT` for a page token of another query.
+        """Lists the queues with policy, counters and flow, by type: those that had a task, and those whose policy isn't the
+        default. Read from counters: cheap at any number of tasks. Errors: `INVALID_ARGUMENT` for a page token of another
+        query.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

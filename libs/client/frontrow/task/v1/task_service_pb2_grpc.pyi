@@ -96,8 +96,9 @@ class TaskServiceStub:
     vain for a transaction that began before it (then nothing holds yet).
     """
     ListQueues: grpc.UnaryUnaryMultiCallable[task_service_pb2.ListQueuesRequest, task_service_pb2.ListQueuesResponse]
-    """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks. Errors:
-    `INVALID_ARGUMENT` for a page token of another query.
+    """Lists the queues with policy, counters and flow, by type: those that had a task, and those whose policy isn't the
+    default. Read from counters: cheap at any number of tasks. Errors: `INVALID_ARGUMENT` for a page token of another
+    query.
     """
     ListWorkers: grpc.UnaryUnaryMultiCallable[task_service_pb2.ListWorkersRequest, task_service_pb2.ListWorkersResponse]
     """Lists the workers that were heard of in the last three minutes, the newest first. Errors: `INVALID_ARGUMENT` for a
@@ -172,8 +173,9 @@ class TaskServiceAsyncStub(TaskServiceStub):
     vain for a transaction that began before it (then nothing holds yet).
     """
     ListQueues: aio.UnaryUnaryMultiCallable[task_service_pb2.ListQueuesRequest, task_service_pb2.ListQueuesResponse]  # type: ignore[assignment]
-    """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks. Errors:
-    `INVALID_ARGUMENT` for a page token of another query.
+    """Lists the queues with policy, counters and flow, by type: those that had a task, and those whose policy isn't the
+    default. Read from counters: cheap at any number of tasks. Errors: `INVALID_ARGUMENT` for a page token of another
+    query.
     """
     ListWorkers: aio.UnaryUnaryMultiCallable[task_service_pb2.ListWorkersRequest, task_service_pb2.ListWorkersResponse]  # type: ignore[assignment]
     """Lists the workers that were heard of in the last three minutes, the newest first. Errors: `INVALID_ARGUMENT` for a
@@ -341,8 +343,9 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
         request: task_service_pb2.ListQueuesRequest,
         context: _ServicerContext,
     ) -> typing.Union[task_service_pb2.ListQueuesResponse, abc.Awaitable[task_service_pb2.ListQueuesResponse]]:
-        """Lists the queues with policy, counters and flow, by type. Read from counters: cheap at any number of tasks. Errors:
-        `INVALID_ARGUMENT` for a page token of another query.
+        """Lists the queues with policy, counters and flow, by type: those that had a task, and those whose policy isn't the
+        default. Read from counters: cheap at any number of tasks. Errors: `INVALID_ARGUMENT` for a page token of another
+        query.
         """
 
     @abc_1.abstractmethod
