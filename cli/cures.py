@@ -152,6 +152,8 @@ CURES = {
     "KEY_MERGED": "`frontrow keys unmerge` clears where it points",
     "KEY_NOT_MERGED": "`frontrow keys list brand|city|season` shows which point at another one",
     "MERGE_CYCLE": "merge the other way round, or `frontrow keys unmerge` first",
+    "RUNWAY_NOT_FOUND": "`frontrow catalogue runway` lists the public shows with their ids",
+    "STREET_SNAP_NOT_FOUND": "`frontrow catalogue street` lists the public albums with their ids",
     "MEDIA_NOT_FOUND": _IMAGES,
     "review.MEDIA_LOST": "`frontrow media check` names all that is lost; a backup of the store has them",
     "MEDIA_BEING_DELETED": "the clean-up deletes it just now: again in a minute",
@@ -174,8 +176,6 @@ WITHOUT = {
     "STALE": "a run that was lost: the next one is on its way",
     "UNKNOWN_SERVICE": "only of a health check that names a service; the command line names none",
     "NO_THUMBNAIL": "only of a still picture of a clip, which no command asks for",
-    "RUNWAY_NOT_FOUND": "only of the public catalogue, which no command asks for",
-    "STREET_SNAP_NOT_FOUND": "only of the public catalogue, which no command asks for",
 }
 
 

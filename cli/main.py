@@ -20,6 +20,7 @@ _COMMANDS = {
     "drafts": ("cli.commands.drafts:drafts", "List drafts, look at one, change it; reopen, delete, purge."),
     "approve": ("cli.commands.approve:approve", "Approve a draft; it joins its official page."),
     "reject": ("cli.commands.reject:reject", "Reject a draft."),
+    "catalogue": ("cli.commands.catalogue:catalogue", "See the official pages, as the public does."),
     "brands": ("cli.commands.brands:brands", "List and add brands."),
     "keys": ("cli.commands.keys:keys", "Brands, cities, seasons: spellings, merging."),
     "tasks": ("cli.commands.tasks:tasks", "Watch the work with live progress bars; cancel, retry."),

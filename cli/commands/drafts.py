@@ -6,25 +6,13 @@ from frontrow.review.v1 import draft_pb2, draft_service_pb2, draft_service_pb2_g
 from cli.commands import drafts_edit, drafts_images, drafts_state
 from cli.commands.drafts_words import KINDS, kind_argument
 from cli.connection import CALL_SECONDS, Connection
+from cli.groups import KindGroup
 from cli.output import as_dict, clock, console, json_option, print_json, print_table, word
 
 _STATUSES = ["pending", "approved", "rejected"]
 
 
-class _DraftsGroup(click.Group):
-    """A group in which `frontrow drafts street` lists and `frontrow drafts street 7` shows."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return `list` or `show` for a kind, else what click finds."""
-        if args[0] in KINDS:
-            name = "show" if len(args) > 1 and args[1].isdigit() else "list"
-            return name, self.commands[name], args
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=_DraftsGroup, subcommand_metavar="[KIND | KIND DRAFT_ID | edit …]")
+@click.group(cls=KindGroup, kinds=KINDS, subcommand_metavar="[KIND | KIND DRAFT_ID | edit …]")
 def drafts() -> None:
     """List drafts of one kind, show one with its history, change it.
 

@@ -96,6 +96,18 @@ def test_a_list_of_drafts_of_an_unknown_project_says_that_there_is_none(instance
     assert "frontrow slice MATERIAL_ID" in done.stderr
 
 
+def test_a_pause_of_a_type_that_there_is_not_is_noticed_and_can_be_taken_back(instance: Process) -> None:
+    typo = instance.cli("queues", "pause", "ops_tpyo")
+    assert typo.returncode == 0
+    assert "No task of type ops_tpyo is known" in typo.stderr
+    assert "frontrow queues reset ops_tpyo" in typo.stderr
+    assert "ops_tpyo" in instance.cli("queues").stdout
+    gone = instance.cli("queues", "reset", "ops_tpyo")
+    assert "listed no more" in gone.stdout
+    assert gone.stderr == ""
+    assert "ops_tpyo" not in instance.cli("queues").stdout
+
+
 def test_a_file_that_is_no_gallery_is_named_with_its_fault(instance: Process, tmp_path: Path) -> None:
     file = tmp_path / "show.json"
     file.write_text('{"kind": "GALLERY_KIND_RUNWAY", "titel": "x"}')

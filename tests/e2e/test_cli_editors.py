@@ -5,20 +5,22 @@ from collections.abc import AsyncIterator
 
 import pytest
 from click.testing import CliRunner
+from frontrow.review.v1 import key_service_pb2
 
 from cli.main import main
 from libs.common.client import connect
 from tests.e2e.process import Process
-from tests.integration.review.gallery import Gallery, item_of, unique
+from tests.integration.review.gallery import RUNWAY, Gallery, item_of, unique
 from tests.integration.review.test_similar import announced
 
 pytestmark = pytest.mark.timeout(300)  # whole processes
 
-COMMANDS = ["drafts", "approve", "reject", "keys", "media"]
+COMMANDS = ["drafts", "approve", "reject", "keys", "catalogue", "media"]
 SUBCOMMANDS = [
     *(f"drafts {name}" for name in ("list", "show", "edit", "hide", "unhide", "reorder", "cover")),
     *(f"drafts {name}" for name in ("reopen", "delete", "undelete", "purge")),
     *(f"keys {name}" for name in ("list", "create", "alias", "merge", "unmerge")),
+    *(f"catalogue {name}" for name in ("list", "show", "brands")),
     *(f"media {name}" for name in ("similar", "dismiss", "check", "cleanup")),
 ]
 
@@ -160,6 +162,38 @@ async def test_keys_are_created_spelled_merged_after_a_report_and_taken_apart(
         assert {"alias": f"{code} haute", "line": "Couture"} in lined["aliases"]
         assert code in instance.cli("keys", "list", "season").stdout
         assert instance.cli("keys", "create", "city", "X", "--code", "x").returncode == 2
+
+    await asyncio.to_thread(act)
+
+
+async def test_what_is_published_is_in_the_catalogue_by_kind_and_by_id(
+    instance: Process, gallery: Gallery
+) -> None:
+    house = unique("House")
+    await gallery.keys.CreateBrand(key_service_pb2.CreateBrandRequest(name=house))
+    show = await gallery.runway(house, "Fall 2026 Ready-to-Wear", "", [unique("look") for _ in range(3)])
+    page = (await gallery.approve(show, RUNWAY)).official_id
+    album = await gallery.street(unique("Cliville"), 2026, 2, [unique("cli")])
+    snaps = (await gallery.approve(album)).official_id
+
+    def act() -> None:
+        [found] = instance.cli_json("catalogue", "runway", "--brand", house.upper())
+        assert (found["runway_id"], found["brand"], found["image_count"]) == (page, house, 3)
+        assert len(instance.cli_json("catalogue", "runway", page)["images"]) == 3
+        shown = instance.cli("catalogue", "show", "runway", page).stdout
+        assert house in shown
+        assert shown.count("image/jpeg") == 3
+        assert len(instance.cli_json("catalogue", "street", "-n", "1")) == 1
+        snap = instance.cli_json("catalogue", "street", snaps)
+        assert [image["content_type"] for image in snap["images"]] == ["image/jpeg"]
+        assert house in [brand["name"] for brand in instance.cli_json("catalogue", "brands")]
+        missing = instance.cli("catalogue", "runway", "99999999")
+        assert missing.returncode == 1
+        assert "RUNWAY_NOT_FOUND" in missing.stderr
+        assert "frontrow catalogue runway" in missing.stderr
+        nobody = instance.cli("catalogue", "runway", "--brand", unique("nobody"))
+        assert "No runway page is public" in nobody.stdout
+        assert instance.cli("catalogue", "street", "--brand", house).returncode == 2
 
     await asyncio.to_thread(act)
 

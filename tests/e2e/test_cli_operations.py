@@ -130,18 +130,6 @@ async def test_a_queue_is_paused_limited_and_resumed_and_why_names_the_way_back(
     assert "type:" in wrong.stderr
 
 
-def test_a_pause_of_a_type_that_there_is_not_is_noticed_and_can_be_taken_back(instance: Process) -> None:
-    typo = instance.cli("queues", "pause", "ops_tpyo")
-    assert typo.returncode == 0
-    assert "No task of type ops_tpyo is known" in typo.stderr
-    assert "frontrow queues reset ops_tpyo" in typo.stderr
-    assert "ops_tpyo" in instance.cli("queues").stdout
-    gone = instance.cli("queues", "reset", "ops_tpyo")
-    assert "listed no more" in gone.stdout
-    assert gone.stderr == ""
-    assert "ops_tpyo" not in instance.cli("queues").stdout
-
-
 async def test_workers_are_listed_with_what_they_hold(instance: Process, tasks: "TaskServiceStub") -> None:
     task_id = await create(tasks, "ops_work")
     await claim(tasks, "ops_work", "gamma")

@@ -12,8 +12,8 @@ from cli.top.look import Picture
 
 TASK = "01a231ca-7ae6-7253-9736-15e4887a71f6"
 COLUMNS = ["id", "type", "status", "%", "try", "created (UTC)", "what", "error"]
-LINE = (TASK, "ai_slice_draft", "pending", 0, "2/3", "2026-12-01 13:28:03", "国债逆回购直播间")
-LINE += ("DNS: " * 20,)
+WORK = "国债逆回购直播间"
+LINE = (TASK, "ai_slice_draft", "pending", 0, "2/3", "2026-12-01 13:28:03", WORK, "DNS: " * 20)
 
 
 def printed(
