@@ -11,6 +11,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from cli import tables
@@ -73,7 +74,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, emp
 def print_advice(lines: Iterable[str]) -> None:
     """Print what to do, a line each, below what it is about; nothing for nothing."""
     for line in lines:
-        console.print(f"  {line}", markup=False, highlight=False)
+        console.print(Padding(Text(line), (0, 0, 0, 2)))
 
 
 def word(enum: Any, value: int, prefix: str) -> str:

@@ -130,7 +130,7 @@ def print_jobs(found: Sequence[ingest_job_pb2.IngestJob], *, empty: str) -> None
 
 def advice(found: Sequence[ingest_job_pb2.IngestJob]) -> list[str]:
     """Return what to do about the failures of jobs and, where they are told, of their images."""
-    reasons = [job.failure_reason for job in found]
+    reasons = [job.failure_reason for job in found if not any(image.reason for image in job.images)]
     return cured("ingest", reasons + [image.reason for job in found for image in job.images])
 
 

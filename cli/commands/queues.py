@@ -130,8 +130,8 @@ def reset(connection: Connection, kind: str, as_json: bool) -> None:
     """
     request = policy_request(kind, paused=False, limit=0, lease=0, stall=0, attempts=0)
     queue = connection.run("task", _set(connection, request))
-    gone = ", and listed no more: it never had a task" if unseen(queue) else ""
-    _tell(queue, f"{kind} is handled as the servers' settings say{gone}.", as_json)
+    known = "; no task of it is known" if unseen(queue) else ""
+    _tell(queue, f"{kind} is handled as the servers' settings say{known}.", as_json)
 
 
 def policy_request(

@@ -9,6 +9,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from cli.commands.tasks_create import create
 from cli.connection import CALL_SECONDS, Connection
 from cli.output import as_dict, clock, console, json_option, print_json, print_table, word
 from libs.common.client import reading
@@ -53,6 +54,7 @@ def tasks(
       frontrow tasks --type draft --type ai_slice_draft    editing drafts in the making
       frontrow tasks --status failed --once     what failed, and why
       frontrow tasks --json -n 100
+      frontrow tasks create resize --payload '{"width": 320}'      for a worker of yours
       frontrow tasks cancel TASK
       frontrow tasks retry TASK
       frontrow why TASK                         why it isn't running, or what happened
@@ -117,6 +119,9 @@ def retry(connection: Connection, task_id: str, as_json: bool) -> None:
         console.print(
             f"waits again: {task.type} {task.id}\n  frontrow tasks   shows its progress", highlight=False
         )
+
+
+tasks.add_command(create)
 
 
 async def _cancel(connection: Connection, task_id: str) -> task_pb2.Task:

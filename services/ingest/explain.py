@@ -41,13 +41,14 @@ def _transport(submissions: int) -> Layer:
     return Layer(
         layer=ingest_service_pb2.DEDUPE_LAYER_TRANSPORT,
         verdict=PASSES,
-        explanation=f"{_accepted(submissions)} of this address so far;"
+        explanation=f"{_accepted(submissions)} accepted so far;"
         " a new one needs a fresh nonce, as every call does.",
     )
 
 
 def _accepted(submissions: int) -> str:
-    return "1 submission was accepted" if submissions == 1 else f"{submissions} submissions were accepted"
+    of_it = "1 submission of this address was"
+    return of_it if submissions == 1 else f"{submissions} submissions of this address were"
 
 
 def _source(found: Found) -> Layer:

@@ -103,9 +103,31 @@ def test_a_pause_of_a_type_that_there_is_not_is_noticed_and_can_be_taken_back(in
     assert "frontrow queues reset ops_tpyo" in typo.stderr
     assert "ops_tpyo" in instance.cli("queues").stdout
     gone = instance.cli("queues", "reset", "ops_tpyo")
-    assert "listed no more" in gone.stdout
+    assert "no task of it is known" in gone.stdout
     assert gone.stderr == ""
     assert "ops_tpyo" not in instance.cli("queues").stdout
+
+
+def test_a_task_is_created_by_hand_once_and_waits_for_a_worker(instance: Process) -> None:
+    wanted = ("tasks", "create", "hand_made", "--subject", "picture:17", "--request-id", "once")
+    made = instance.cli_json(*wanted, "--payload", '{"width": 320}', "--priority", "5")
+    assert (made["created"], made["task"]["payload"], made["task"]["priority"]) == (True, {"width": 320}, 5)
+    again = instance.cli(*wanted, "--payload", '{"width": 320}', "--priority", "5").stdout
+    assert again.startswith(f"there already: hand_made {made['task']['id']}")
+    assert instance.cli("why", made["task"]["id"]).stdout.startswith("It waits: no worker")
+    other = instance.cli(*wanted)
+    assert other.returncode == 1
+    assert "REQUEST_ID_REUSED" in other.stderr
+    late = instance.cli_json("tasks", "create", "hand_made", "--delay", "3600", "--attempts", "2")["task"]
+    assert (late["max_attempts"], late["status"]) == (2, "TASK_STATUS_PENDING")
+    assert "may not run for another" in instance.cli("why", late["id"]).stdout
+    for wrong, said in (
+        (("asr",), "frontrow materials add"),
+        (("hand_made", "--payload", "[1"), "JSON object"),
+    ):
+        refused = instance.cli("tasks", "create", *wrong)
+        assert refused.returncode == 2
+        assert said in refused.stderr
 
 
 def test_a_file_that_is_no_gallery_is_named_with_its_fault(instance: Process, tmp_path: Path) -> None:

@@ -68,9 +68,9 @@ async def test_commands_name_the_draft_the_kind_and_the_job_that_are_meant() -> 
 
 async def test_one_submission_is_one() -> None:
     gallery = gallery_pb2.Gallery(kind=gallery_pb2.GALLERY_KIND_RUNWAY)
-    for count, words in ((1, "1 submission was"), (0, "0 submissions were"), (2, "2 submissions were")):
+    for count, words in ((1, "submission of this address was"), (0, "submissions of this address were")):
         [transport, *_] = await explain.layers(Checks(Found()), gallery, count)  # type: ignore[arg-type]
-        assert transport.explanation.startswith(f"{words} accepted")
+        assert transport.explanation.startswith(f"{count} {words} accepted")
 
 
 def test_failed_jobs_are_shown_with_what_to_do_about_them_and_about_each_image() -> None:
@@ -78,4 +78,6 @@ def test_failed_jobs_are_shown_with_what_to_do_about_them_and_about_each_image()
     job.images.add(reason="ADDRESS_BLOCKED")
     job.images.add()
     lines = advice([job, job])
-    assert [line.partition(":")[0] for line in lines] == ["IMAGE_REJECTED", "ADDRESS_BLOCKED"]
+    assert [line.partition(":")[0] for line in lines] == ["ADDRESS_BLOCKED"]
+    listed = ingest_job_pb2.IngestJob(failure_reason="IMAGE_REJECTED")
+    assert [line.partition(":")[0] for line in advice([listed, listed])] == ["IMAGE_REJECTED"]

@@ -15,6 +15,7 @@ from cli.commands.jobs_retry import retry_request
 from cli.commands.media import cleanup_words
 from cli.commands.queues import policy_request, queue_row, state, unseen
 from cli.commands.spiders import key_words, working
+from cli.commands.tasks_create import read_payload
 from cli.commands.why import advice, run_rows
 from cli.commands.workers import worker_rows
 from cli.groups import ShowingGroup
@@ -97,6 +98,13 @@ def test_runs_are_told_with_length_end_and_refused_writes() -> None:
         1, "alpha", "1970-01-12 13:46:40", "90 s", "lost", "requeued", "STALE", "2 refused"
     )  # fmt: skip
     assert rows[1][3:5] == ("", "running")
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "1", '{"a"', '{"a": NaN', "null"])
+def test_a_payload_is_a_json_object(text: str) -> None:
+    assert dict(read_payload('{"width": 320}')) == {"width": 320}
+    with pytest.raises(click.UsageError, match="JSON object"):
+        read_payload(text)
 
 
 def test_a_policy_request_names_in_its_mask_exactly_what_was_said() -> None:
