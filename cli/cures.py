@@ -59,10 +59,10 @@ CURES = {
     "STILL_OPEN": "`frontrow jobs JOB_ID` shows how far it is",
     "SOURCE_EXISTS": "`frontrow explain URL` says which draft has the article, and what to do",
     # images and recordings that are fetched
-    "ingest.ADDRESS_BLOCKED": "images come from the public internet alone; from this machine, for development: "
+    "ingest.ADDRESS_BLOCKED": "images come from the public internet alone; from this machine (development): "
     "FRONTROW_INGEST_WORKER_ALLOW_LOOPBACK=true for `frontrow up`, then `frontrow jobs retry JOB_ID`",
-    "asr.ADDRESS_BLOCKED": "recordings come from the public internet alone; from this machine itself, for "
-    "development: FRONTROW_ASR_FETCH_ALLOW_LOOPBACK=true for `frontrow up`; or give the file itself",
+    "asr.ADDRESS_BLOCKED": "recordings come from the public internet alone; from this machine (development): "
+    "FRONTROW_ASR_FETCH_ALLOW_LOOPBACK=true for `frontrow up`; or give the file itself",
     "IMAGE_REJECTED": "`frontrow jobs JOB_ID` shows what is wrong with each image, and what to do about it",
     "BAD_URL": "only whole addresses that begin with http:// or https://, without a password, are fetched",
     "BAD_REDIRECT": _ADDRESS,
