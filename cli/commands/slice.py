@@ -108,9 +108,9 @@ def prompt_note(project: video_project_pb2.VideoProject) -> str:
     if project.clips_source != "prompt":
         return ""
     return (
-        "chosen by the prompt's words alone. By its meaning: give the slicing worker (`frontrow up`)\n"
-        "  a language model, FRONTROW_LLM_BASE_URL=https://host/v1, FRONTROW_LLM_MODEL=NAME, and\n"
-        "  FRONTROW_LLM_API_KEY if it needs one"
+        "chosen by the prompt's words alone. By its meaning: give the slicing worker (`frontrow up`) a\n"
+        "  language model that answers: FRONTROW_LLM_BASE_URL=https://host/v1, FRONTROW_LLM_MODEL=NAME,\n"
+        "  and FRONTROW_LLM_API_KEY if it needs one"
     )
 
 

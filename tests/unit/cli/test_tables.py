@@ -53,6 +53,14 @@ def test_a_table_that_fits_is_one_and_so_is_one_whose_sentences_alone_are_too_lo
     assert lines[2].startswith(" " * lines[0].index("why"))
 
 
+def test_a_cell_of_several_lines_stands_below_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = "street_snap.month: 0 → 8\nstreet_snap.city: – → Copenhagen"
+    row = ("2026-12-01 13:28:03", "mia", "edited", changes, "so that it is found")
+    lines = printed(monkeypatch, ["when (UTC)", "who", "what", "changes", "reason"], [row], 50)
+    assert lines[0].split() == ["when", "(UTC)", "who", "what"]
+    assert lines[2:4] == ["  changes street_snap.month: 0 → 8", "  street_snap.city: – → Copenhagen"]
+
+
 def test_an_id_that_is_wider_than_the_terminal_is_still_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "worker-" + "7" * 90
     lines = printed(monkeypatch, ["worker", "takes", "holds"], [(name, "asr", f"asr {TASK}")], 60)
