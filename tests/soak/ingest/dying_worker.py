@@ -24,7 +24,7 @@ STEPS: dict[str, tuple[type, ...]] = {
     "check_source": (IntakePeer,),
     "find_official": (IntakePeer,),
     "reserve": (IntakePeer,),
-    "put_file": (LocalStore, S3Store),
+    "move_file": (LocalStore, S3Store),
     "confirm": (IntakePeer,),
     "record": (IngestPeer,),
     "create_draft": (IntakePeer,),

@@ -53,4 +53,4 @@ class Steps(Campaign):
         self.report.faults["kill_postgres"] += 1
         await fleet.postgres.begin_again()
         await self.job_ended(submission, 90)
-        await worker.kill()
+        await worker.end(60)  # not killed: its task may not have heard yet that the job is done
