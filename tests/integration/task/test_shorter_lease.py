@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -99,9 +98,9 @@ class _Policy:
 
 
 @pytest.fixture
-async def policy(database: Database) -> AsyncIterator[_Policy]:
+async def policy(database: Database) -> _Policy:
     """Give the policy of a type of its own, none yet."""
-    yield _Policy(database)
+    return _Policy(database)
 
 
 async def test_the_longer_lease_counts_until_nobody_can_go_by_it(policy: _Policy) -> None:
