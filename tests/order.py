@@ -48,6 +48,8 @@ LONGEST_FIRST = (
     "integration/review/test_same_bytes.py",
     "integration/media/test_clock.py",
     "integration/worker/test_worker_life.py",
+    "integration/task/test_held_rows.py",
+    "integration/task/test_deaf_server.py",
 )
 
 

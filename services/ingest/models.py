@@ -163,7 +163,8 @@ job_images = Table(
     CheckConstraint("result IN ('stored', 'failed')", name="job_images_result"),
 )
 
-# Hosts that asked a worker to be left alone; a row is worth nothing once its time has come.
+# Hosts that asked a worker to be left alone; a row is worth nothing once its time has come. No more rows than
+# hosts that asked in one hour, the longest pause: each new pause takes away those that are over.
 host_pauses = Table(
     "host_pauses",
     metadata,

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from services.task.repository_queue import Policy
 from services.task.settings import TaskSettings
 
 _NO_POLICY = Policy()
-READ_BY_ALL_SECONDS = 100.0
-"""How long after this server another may still tell workers what held before: the time of three reads."""
 
 
 class TypeLimits:
     """Answers for every type, also one never seen before; `policies` are replaced as they change."""
 
-    def __init__(self, settings: TaskSettings, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: TaskSettings) -> None:
         self._settings = settings
-        self._monotonic = monotonic
         self._policies: Mapping[str, Policy] = {}
-        # type -> the longer lease that its workers were told, and until when one of them may count on it
-        self._told: dict[str, tuple[float, float]] = {}
 
     def set_policies(self, policies: Mapping[str, Policy]) -> bool:
         """Take over what is set now; tell whether anything has changed."""
         before, self._policies = self._policies, dict(policies)
-        if self._policies == before:
-            return False
-        for task_type in {*before, *policies}:
-            lease = self._lease_seconds(task_type, before.get(task_type, _NO_POLICY))
-            if lease > self.lease_seconds(task_type):
-                lease = max(lease, self.lost_after_seconds(task_type))
-                self._told[task_type] = (lease, self._monotonic() + lease + READ_BY_ALL_SECONDS)
-        return True
+        return self._policies != before
 
     def policy(self, task_type: str) -> Policy:
         """Return what a person set for a type; all defaults when nobody did."""
@@ -55,7 +42,7 @@ class TypeLimits:
 
     def lease_seconds(self, task_type: str) -> float:
         """Return the lease that a worker is told for a run of this type (domain.md 1.4)."""
-        return self._lease_seconds(task_type, self.policy(task_type))
+        return self.policy(task_type).lease_seconds or self.usual_lease_seconds(task_type)
 
     def lost_after_seconds(self, task_type: str) -> float:
         """Return the silence after which a run of this type counts as lost (domain.md 1.6).
@@ -63,12 +50,11 @@ class TypeLimits:
         That is its lease; the longer one from before a change, until every worker that was told that one must
         have beaten since, or its lease has ended.
         """
-        told, until = self._told.get(task_type, (0.0, 0.0))
-        return max(self.lease_seconds(task_type), told if self._monotonic() < until else 0.0)
+        return max(self.lease_seconds(task_type), self.policy(task_type).longer_lease_seconds)
 
-    def _lease_seconds(self, task_type: str, policy: Policy) -> float:
-        by_type = self._settings.lease_seconds_by_type
-        return policy.lease_seconds or by_type.get(task_type, self._settings.lease_seconds)
+    def usual_lease_seconds(self, task_type: str) -> float:
+        """Return the lease of a type whose policy sets none."""
+        return self._settings.lease_seconds_by_type.get(task_type, self._settings.lease_seconds)
 
     def stall_seconds(self, task_type: str) -> float:
         """Return the time without progress after which a run of this type counts as stuck (domain.md 1.6)."""

@@ -173,6 +173,9 @@ queue_policies = Table(
     Column("lease_seconds", Double, nullable=False, server_default=_ZERO),
     Column("stall_seconds", Double, nullable=False, server_default=_ZERO),
     Column("max_attempts", Integer, nullable=False, server_default=_ZERO),
+    # the lease from before a shorter one, and until when a worker may still go by it
+    Column("longer_lease_seconds", Double, nullable=False, server_default=_ZERO),
+    Column("longer_lease_until", DateTime(timezone=True)),
     # runs of this type now, kept by every claim and every end in their own transactions
     Column("running", Integer, nullable=False, server_default=_ZERO),
     # false while a first policy waits for the claims under way that can't see it: `running` isn't true yet

@@ -90,7 +90,7 @@ class _Context:
         self.measures = common.telemetry.measures
         self.database = Database(common.database, "frontrow-task")
         self.answers = DatabaseAnswers(common.database, "frontrow-task-health")
-        names = ("work", "beat", "create", "upkeep")
+        names = ("work", "beat", "beat-again", "create", "upkeep")
         self.lanes = {name: Lane(common.database, f"frontrow-task-{name}", **LANE_SETTINGS) for name in names}
         self.limits = TypeLimits(settings)
         self.metrics = TaskMetrics()
@@ -124,6 +124,7 @@ class _Context:
         self.work = WorkDesk(self.lanes["work"], self.limits, backoff, signals.worked)
         self.beats = BeatDesk(
             self.lanes["beat"],
+            self.lanes["beat-again"],
             lost_claim_seconds=settings.lost_claim_seconds,
             on_rise=signals.rose,
             on_ended=signals.ended,

@@ -16,7 +16,9 @@ LONGEST_WAIT_SECONDS = 5.0
 LOOK_SECONDS = 0.02
 
 
-async def set_policy(database: Database, task_type: str, values: Mapping[str, Any], by: str) -> Policy:
+async def set_policy(
+    database: Database, task_type: str, values: Mapping[str, Any], by: str, *, usual_lease_seconds: float
+) -> Policy:
     """Store the given fields of a type's policy; return the whole.
 
     From its row's commit on, claims and ends keep its count of runs. A first policy waits for those that
@@ -30,7 +32,9 @@ async def set_policy(database: Database, task_type: str, values: Mapping[str, An
     if not counted:
         await _outlast_writers(database)
     async with database.begin() as session:
-        return await repository_queue.set_policy(session, task_type, values, by)
+        return await repository_queue.set_policy(
+            session, task_type, values, by, usual_lease_seconds=usual_lease_seconds
+        )
 
 
 async def _outlast_writers(database: Database) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -85,9 +85,20 @@ async def lock_policies(
     await connection.execute(statements.LOCK_POLICIES, sorted(set(types)), list(task_ids))
 
 
-async def lock_all_policies(connection: Connection) -> None:
-    """Lock every policy, for a sweep, which can't know what it will find."""
-    await connection.execute(statements.LOCK_ALL_POLICIES)
+async def lock_all_policies(connection: Connection, held: Collection[str] = ()) -> set[str]:
+    """Lock every policy, for a sweep, which can't know what it will find.
+
+    It waits for all but the `held`, which somebody held just before: of those it takes what is free, and
+    returns the types of the others.
+    """
+    await connection.execute(statements.LOCK_OTHER_POLICIES, list(held))
+    rows = await connection.fetch(statements.LOCK_FREE_POLICIES, list(held)) if held else []
+    return {row["type"] for row in rows}
+
+
+async def policy_types(connection: Connection) -> list[str]:
+    """Return the types that have a policy, in the order in which those are locked."""
+    return [row["type"] for row in await connection.fetch(statements.POLICY_TYPES)]
 
 
 async def end_runs(connection: Connection, endings: Sequence[Ending], backoff: Backoff) -> EndResult:

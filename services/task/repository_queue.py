@@ -13,6 +13,7 @@ from sqlalchemy import (
     ColumnElement,
     RowMapping,
     any_,
+    case,
     func,
     insert,
     literal,
@@ -36,17 +37,34 @@ MOST_AHEAD = 1_000
 MOST_RUNS = 500
 MOST_LEASES = 1_000
 LIVE_WORKER_MINUTES = 3
+READ_BY_ALL_SECONDS = 100.0
+"""How long after a change a server may still tell workers what held before: the time of three reads."""
+
+_LONGER_LEASE = case(
+    (queue_policies.c.longer_lease_until > func.clock_timestamp(), queue_policies.c.longer_lease_seconds),
+    else_=0.0,
+)
+_POLICY = (
+    *queue_policies.c[
+        "type", "paused", "concurrency_limit", "lease_seconds", "stall_seconds", "max_attempts"
+    ],
+    _LONGER_LEASE.label("longer_lease_seconds"),
+)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What a person set for a type; 0 in a number means the default, or no limit."""
+    """What a person set for a type; 0 in a number means the default, or no limit.
+
+    `longer_lease_seconds` is the lease from before a shorter one, while a worker may still go by it; 0: none.
+    """
 
     paused: bool = False
     concurrency_limit: int = 0
     lease_seconds: float = 0.0
     stall_seconds: float = 0.0
     max_attempts: int = 0
+    longer_lease_seconds: float = 0.0
 
 
 def _types(types: Sequence[str]) -> dict[str, Any]:
@@ -65,7 +83,7 @@ async def idle(session: AsyncSession, types: Sequence[str]) -> Sequence[RowMappi
 
 async def policies(session: AsyncSession) -> dict[str, Policy]:
     """Return every policy that was set, by type."""
-    rows = (await session.execute(select(queue_policies))).mappings()
+    rows = (await session.execute(select(*_POLICY))).mappings()
     return {row["type"]: _policy(row) for row in rows}
 
 
@@ -86,8 +104,13 @@ async def writers(session: AsyncSession) -> set[str]:
     return set((await session.execute(text(statements_queue.WRITERS))).scalars())
 
 
-async def set_policy(session: AsyncSession, task_type: str, values: Mapping[str, Any], by: str) -> Policy:
+async def set_policy(
+    session: AsyncSession, task_type: str, values: Mapping[str, Any], by: str, *, usual_lease_seconds: float
+) -> Policy:
     """Store the given fields of a type's policy; return the whole.
+
+    A lease that is longer than the new one is kept beside it until every worker that was told it must have
+    beaten since, or it has ended (domain.md 1.6). `usual_lease_seconds` is that of the type without a policy.
 
     Precondition: the row is there, and no claim or end is under way that can't see it. Its runs are counted
     unless they have been: by a statement that begins under the row's lock, which every other change of the
@@ -101,8 +124,23 @@ async def set_policy(session: AsyncSession, task_type: str, values: Mapping[str,
         of_type = (tasks.c.type == task_type, literal_column(f"({RUNNING})", Boolean))
         running = select(func.count()).select_from(tasks).where(*of_type).scalar_subquery()
         stored |= {"running": running, "counted": True}
-    statement = update(queue_policies).where(here).values(stored).returning(queue_policies)
+    if "lease_seconds" in values:
+        stored |= _longer_lease(values["lease_seconds"] or usual_lease_seconds, usual_lease_seconds)
+    statement = update(queue_policies).where(here).values(stored).returning(*_POLICY)
     return _policy((await session.execute(statement)).mappings().one())
+
+
+def _longer_lease(seconds: float, usual_seconds: float) -> dict[str, ColumnElement[Any]]:
+    """Return what to keep of the lease that the row has when it gets one of `seconds`."""
+    columns = queue_policies.c
+    before = case((columns.lease_seconds > 0, columns.lease_seconds), else_=usual_seconds)
+    longest = func.greatest(before, _LONGER_LEASE)
+    until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, longest + READ_BY_ALL_SECONDS)
+    shorter = before > seconds
+    return {
+        "longer_lease_seconds": case((shorter, longest), else_=columns.longer_lease_seconds),
+        "longer_lease_until": case((shorter, until), else_=columns.longer_lease_until),
+    }
 
 
 async def queues(
@@ -186,10 +224,4 @@ async def leases(session: AsyncSession, worker_ids: Sequence[str]) -> dict[str, 
 
 
 def _policy(row: RowMapping) -> Policy:
-    return Policy(
-        row["paused"],
-        row["concurrency_limit"],
-        row["lease_seconds"],
-        row["stall_seconds"],
-        row["max_attempts"],
-    )
+    return Policy(**{name: row[name] for name in Policy.__dataclass_fields__})

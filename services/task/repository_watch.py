@@ -17,7 +17,7 @@ from sqlalchemy import (
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from services.task.models import DELAYED, FRESH, RETURNED, RUNNING, tasks
-from services.task.repository import LISTED, TaskFilter, walk_no_table
+from services.task.repository import LISTED, TaskFilter
 from services.task.states import Status
 
 SIGNATURE = ("version", "progress", "cancel_requested_at", "draft_url", "video_url", "clips_url")
@@ -44,11 +44,13 @@ def present(wanted: TaskFilter) -> CompoundSelect[Any] | None:
 async def unfinished(
     session: AsyncSession, wanted: TaskFilter
 ) -> AsyncIterator[tuple[UUID, tuple[Any, ...]]]:
-    """Yield id and signature of each unfinished task that matches, as of one moment."""
+    """Yield id and signature of each unfinished task that matches, as of one moment.
+
+    Precondition: the transaction walks no table.
+    """
     query = present(wanted)
     if query is None:
         return
-    await walk_no_table(session)
     async for row in await session.stream(query):
         yield row[0], tuple(row[1:])
 

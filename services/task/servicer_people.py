@@ -137,9 +137,13 @@ class PeopleServicer(task_service_pb2_grpc.TaskServiceServicer):
         self, request: pb.WatchTasksRequest, context: ServicerContext
     ) -> AsyncIterator[pb.WatchTasksResponse]:
         """Follow tasks by level."""
-        # At once: a reader of a quiet queue would otherwise not know that it is heard.
-        await context.send_initial_metadata(())
-        async for row in self._watches.watch(_filter(request), min_version=request.min_version):
+
+        async def on_added() -> None:
+            # At once: a reader of a quiet queue would otherwise not know that it is heard.
+            await context.send_initial_metadata(())
+
+        wanted = _filter(request)
+        async for row in self._watches.watch(wanted, min_version=request.min_version, on_added=on_added):
             yield pb.WatchTasksResponse(task=task_message(row, self._limits, with_payload=False))
 
 

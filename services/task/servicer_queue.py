@@ -89,7 +89,10 @@ class QueueServicer(task_service_pb2_grpc.TaskServiceServicer):
     ) -> pb.SetQueuePolicyResponse:
         """Store some fields of a type's policy."""
         values = _policy_values(request)
-        policy = await policies.set_policy(self._database, request.type, values, current_actor())
+        usual = self._limits.usual_lease_seconds(request.type)
+        policy = await policies.set_policy(
+            self._database, request.type, values, current_actor(), usual_lease_seconds=usual
+        )
         self._policy_changed()
         return pb.SetQueuePolicyResponse(policy=policy_message(policy))
 

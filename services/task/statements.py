@@ -28,7 +28,21 @@ WHERE type = ANY($1::text[]) OR type IN (SELECT t.type FROM task.tasks t WHERE t
 ORDER BY type FOR UPDATE
 """
 
-LOCK_ALL_POLICIES = "SELECT FROM task.queue_policies ORDER BY type FOR UPDATE"
+POLICY_TYPES = "SELECT type FROM task.queue_policies ORDER BY type"
+
+# $1 types to leave out.
+LOCK_OTHER_POLICIES = """
+SELECT FROM task.queue_policies WHERE type <> ALL($1::text[]) ORDER BY type FOR UPDATE
+"""
+
+# $1 types: those of them whose policies somebody holds; the others' are locked. Waits for nobody, so it may
+# come behind policies of whatever type.
+LOCK_FREE_POLICIES = """
+WITH free AS MATERIALIZED (
+    SELECT type FROM task.queue_policies WHERE type = ANY($1::text[]) FOR UPDATE SKIP LOCKED
+)
+SELECT type FROM task.queue_policies WHERE type = ANY($1::text[]) AND type NOT IN (SELECT type FROM free)
+"""
 
 # $1 ids, $2 versions: what is known of runs that a finish did not end.
 RUN_RECORDS = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from libs.common.db import Database
 from services.task import repository_watch
 from services.task.errors import ServerStopping
-from services.task.repository import TaskFilter
+from services.task.repository import TaskFilter, walk_no_table
 from services.task.repository_watch import SIGNATURE
 from services.task.states import FINAL, Status
 
@@ -22,6 +22,7 @@ GAP_SECONDS = 0.1
 PAGE = 500
 LOOK_SECONDS = 15.0
 MOST_ENDS = 10_000
+MOST_CHANGED = 10_000
 
 
 class _Watcher:
@@ -58,10 +59,16 @@ class _Watcher:
                 del self.ended[next(iter(self.ended))]
 
     def note(self, task_ids: Sequence[UUID] | None) -> None:
-        if task_ids is None or len(self.changed) + len(task_ids) > 10_000:
+        """Want a look at these tasks, None: at everything.
+
+        Both at once are kept: what came and has finished since the last look is found by its id alone.
+        """
+        if task_ids is None:
+            self.everything = True
+        elif len(self.changed) + len(task_ids) > MOST_CHANGED:
             self.everything = True
             self.changed.clear()
-        elif not self.everything:
+        else:
             self.changed.update(task_ids)
         self.wanted.set()
 
@@ -99,10 +106,13 @@ class WatchHub:
         self._stopping = True
         self.changed(None)
 
-    async def watch(self, wanted: TaskFilter, *, min_version: int = 0) -> AsyncIterator[RowMapping]:
+    async def watch(
+        self, wanted: TaskFilter, *, min_version: int = 0, on_added: Callable[[], Awaitable[None]]
+    ) -> AsyncIterator[RowMapping]:
         """Yield tasks as rows without payload, for as long as the caller reads.
 
-        Those below `min_version` are left out until something happens to them.
+        Those below `min_version` are left out until something happens to them. `on_added` is awaited first:
+        whatever changes from then on is told.
 
         Raises:
             ServerStopping: this server stops; start again with the same filter.
@@ -112,6 +122,7 @@ class WatchHub:
         self._watchers.add(watcher)
         try:
             watcher.note(None)
+            await on_added()
             while not self._stopping:
                 async for row in self._look(watcher):
                     yield row
@@ -135,10 +146,12 @@ class WatchHub:
     async def _look(self, watcher: _Watcher) -> AsyncIterator[RowMapping]:
         changed, everything = watcher.take()
         ends_are_due = time.monotonic() - watcher.ends_looked_at >= self._longest_pause_seconds()
-        if everything or ends_are_due:
-            changed = list(watcher.named) or await self._different(watcher, with_ends=ends_are_due)
-        elif watcher.named:
-            changed = [task_id for task_id in changed if task_id in watcher.named]
+        at_all = everything or ends_are_due
+        if watcher.named:
+            changed = [*watcher.named] if at_all else [*watcher.named.intersection(changed)]
+        elif at_all:
+            different = await self._different(watcher, with_ends=ends_are_due)
+            changed = list(dict.fromkeys([*changed, *different]))
         for start in range(0, len(changed), PAGE):
             async with self._database.begin() as session:
                 rows = await repository_watch.look(session, watcher.filter, changed[start : start + PAGE])
@@ -155,6 +168,7 @@ class WatchHub:
         different: list[UUID] = []
         gone = set(watcher.seen)
         async with self._database.begin() as session:
+            await walk_no_table(session)
             if with_ends:
                 different += await self._ended_anew(session, watcher)
             async for task_id, signature in repository_watch.unfinished(session, watcher.filter):

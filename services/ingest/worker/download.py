@@ -94,7 +94,7 @@ class Downloader:
             except _Resting as resting:  # no time of the image's own is spent on it, and no connection held
                 await self._pauses.wait(resting.host)
             except _Busy as busy:
-                if busy.pause_seconds:
+                if busy.is_news and busy.pause_seconds:
                     await self._tell_pause(busy.host, busy.pause_seconds)
                 if asked or busy.pause_seconds is None:
                     raise busy.problem() from busy
@@ -155,9 +155,8 @@ class Downloader:
         if status in BUSY_STATUSES:
             host = response.url.host or ""
             pause = retry_after_seconds(response.headers.get("Retry-After"))
-            if pause is not None:
-                self._pauses.pause(host, pause)
-            return _Busy(status, host, pause)
+            is_news = pause is not None and self._pauses.pause(host, pause)
+            return _Busy(status, host, pause, is_news=is_news)
         return ImageProblem("HTTP_STATUS", f"the server answered {status}")
 
 
@@ -174,11 +173,14 @@ class _Resting(Exception):
 
 
 class _Busy(Exception):
-    """The server can't answer now; `pause_seconds` is what it asked for, None when it didn't."""
+    """The server can't answer now; `pause_seconds` is what it asked for, None when it didn't.
 
-    def __init__(self, status: int, host: str, pause_seconds: float | None) -> None:
+    `is_news`: nobody here knew of that pause.
+    """
+
+    def __init__(self, status: int, host: str, pause_seconds: float | None, *, is_news: bool) -> None:
         super().__init__(f"{host} answered {status}")
-        self.status, self.host, self.pause_seconds = status, host, pause_seconds
+        self.status, self.host, self.pause_seconds, self.is_news = status, host, pause_seconds, is_news
 
     def problem(self) -> ImageProblem:
         """Return it as what the job is told."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import asyncpg
 import structlog
 
 from libs.common.lane import Connection, Lane
@@ -12,7 +13,13 @@ from libs.common.loops import Periodic
 from services.task.limits import TypeLimits
 from services.task.loops.patience import Patience
 from services.task.loops.poll import Poll
-from services.task.repository_end import Ended, end_lost, lock_all_policies
+from services.task.repository_end import (
+    Ended,
+    end_lost,
+    lock_all_policies,
+    lock_policies,
+    policy_types,
+)
 from services.task.states import Status
 
 log = structlog.get_logger(__name__)
@@ -26,8 +33,8 @@ SHARE = 0.02
 class Sweep:
     """Every few seconds ends the runs of lost workers, once this server has listened for a whole lease.
 
-    Where the search takes long it is made less often, every 15 seconds at least. `poll` rides along with the
-    transactions.
+    Where the search takes long it is made less often, every 15 seconds at least. A policy that somebody holds
+    puts off the sweep of its type alone. `poll` rides along with the transactions.
     """
 
     def __init__(
@@ -41,6 +48,7 @@ class Sweep:
         self._poll = poll
         self._interval_seconds = interval_seconds
         self._next_search = float("-inf")
+        self._held: set[str] = set()
         self._loop = Periodic("task:sweep", interval_seconds, self.step)
 
     async def start(self) -> None:
@@ -57,13 +65,40 @@ class Sweep:
         try:
             while await self._sweep() == MOST:
                 pass
+        except asyncpg.LockNotAvailableError:
+            raise  # a policy that somebody holds keeps no beat from being taken
         except Exception:
             self._patience.doubt()
             raise
 
     async def _sweep(self) -> int:
+        try:
+            return await self._sweep_free()
+        except asyncpg.LockNotAvailableError:
+            await self._find_held()
+            return await self._sweep_free()
+
+    async def _find_held(self) -> None:
+        """Learn which policies somebody holds, by waiting for each; the others are free meanwhile."""
         async with self._lane.transaction() as connection:
-            patience_seconds = self._patience.observe(await connection.fetchval("SELECT clock_timestamp()"))
+            types = await policy_types(connection)
+        for task_type in types:
+            if task_type in self._held:
+                continue
+            try:
+                async with self._lane.transaction() as connection:
+                    await self._observe(connection)
+                    await lock_policies(connection, [task_type])
+            except asyncpg.LockNotAvailableError:
+                self._held.add(task_type)
+        log.warning("task.policies_held", types=sorted(self._held))
+
+    async def _observe(self, connection: Connection) -> float:
+        return self._patience.observe(await connection.fetchval("SELECT clock_timestamp()"))
+
+    async def _sweep_free(self) -> int:
+        async with self._lane.transaction() as connection:
+            patience_seconds = await self._observe(connection)
             ended = await self._search(connection, patience_seconds)
             found = self._poll is not None and await self._poll.ride_along(connection)
         if self._poll is not None and found:
@@ -86,24 +121,25 @@ class Sweep:
 
     async def _end(self, connection: Connection, patience_seconds: float) -> list[Ended]:
         limits = self._limits
-        named = limits.named_types()
-        # A type whose lease is longer than this server has listened must wait: its limits are left out, and
-        # as a named type it doesn't fall under the default either.
-        own = [
-            (task_type, lease, _ripe(limits.stall_seconds(task_type), patience_seconds))
-            for task_type in named
-            if (lease := limits.lost_after_seconds(task_type)) <= patience_seconds
-        ]
-        unripe = [task_type for task_type in named if limits.lost_after_seconds(task_type) > patience_seconds]
+        leases = {task_type: limits.lost_after_seconds(task_type) for task_type in limits.named_types()}
+        # A type whose lease is longer than this server has listened must wait, as one whose policy somebody
+        # holds: its limits are left out, and as a named type it doesn't fall under the default either.
+        waits = {task_type for task_type, lease in leases.items() if lease > patience_seconds}
         default = None
         if limits.default_lease_seconds <= patience_seconds:
             stall = _ripe(limits.default_stall_seconds, patience_seconds)
             default = (limits.default_lease_seconds, stall)
-        if not own and default is None:
+        if waits.issuperset(leases) and default is None:
             return []
         if limits.any_policy:
-            await lock_all_policies(connection)
-        return await end_lost(connection, own, default, unripe=unripe, most=MOST)
+            self._held = await lock_all_policies(connection, self._held)
+            waits |= self._held
+        own = [
+            (task_type, lease, _ripe(limits.stall_seconds(task_type), patience_seconds))
+            for task_type, lease in leases.items()
+            if task_type not in waits
+        ]
+        return await end_lost(connection, own, default, unripe=sorted(waits), most=MOST)
 
 
 def _ripe(stall_seconds: float, patience_seconds: float) -> float | None:

@@ -1,33 +1,16 @@
 """The followers' polls read indexes, however many materials have been completed and have failed."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import uuid4
 
-from sqlalchemy import event, insert, text
+from sqlalchemy import insert, text
 
 from libs.common.db import Database
 from libs.common.ids import uuid7
 from services.asr.models import live_materials, uploads
 from services.asr.repository_follow import MaterialFollowSource
+from tests.statements import statements
 
 COUNT = 1_000
-
-
-@contextmanager
-def statements(database: Database) -> Iterator[list[tuple[str, object]]]:
-    """Collect what is asked of the database inside the block."""
-    seen: list[tuple[str, object]] = []
-    engine = database.engine.sync_engine
-
-    def note(_connection: object, _cursor: object, statement: str, parameters: object, *_: object) -> None:
-        seen.append((statement, parameters))
-
-    event.listen(engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        event.remove(engine, "before_cursor_execute", note)
 
 
 async def test_the_poll_of_materials_reads_two_small_indexes(database: Database) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from libs.common.fetch_problems import HostPaused
 from services.ingest.worker.problems import ImageProblem
@@ -24,6 +26,21 @@ async def test_retry_after_pauses_the_host_for_every_image(site: Site, tmp_path:
             await opened.fetch(fine, referer="", target=tmp_path / "b")
     assert 25 < paused.value.seconds <= 30
     assert (site.hits["busy"], site.hits["fine.jpg"]) == (1, 0)
+    assert told == [("127.0.0.1", 30.0)]
+
+
+async def test_of_answers_that_come_together_one_is_told(site: Site, tmp_path: Path) -> None:
+    together, told = asyncio.Barrier(3), list[tuple[str, float]]()
+
+    async def busy(request: web.Request) -> web.StreamResponse:
+        await together.wait()
+        return web.Response(status=429, headers={"Retry-After": "30"})
+
+    urls = [site.answer(f"busy/{number}", busy) for number in range(3)]
+    async with downloader(settings(downloads_per_host=3), told) as opened:
+        asked = [opened.fetch(url, referer="", target=tmp_path / url[-1]) for url in urls]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert [isinstance(answer, HostPaused) and answer.asked for answer in answers] == [True] * 3
     assert told == [("127.0.0.1", 30.0)]
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import asyncpg
 import pytest
-from sqlalchemy import event
 
 from libs.common.db import Database
 from services.review import (
@@ -26,6 +25,7 @@ from services.review.models import RUNWAY, STREET, GalleryTables
 from services.review.repository_cleanup import Window
 from services.review.repository_list import DraftFilter
 from services.review.states import Status
+from tests.statements import statements
 
 ROWS = 10_000
 LARGE = re.compile("media|media_bands|.*_images|.*_drafts")
@@ -145,24 +145,6 @@ async def heard(database_url: str) -> AsyncIterator[Heard]:
     await connection.close()
 
 
-class Asked:
-    """Notes the statements that an engine gives the driver."""
-
-    def __init__(self, database: Database) -> None:
-        self._engine = database.engine.sync_engine
-        self.statements: list[tuple[str, Any]] = []
-
-    def __enter__(self) -> Asked:
-        event.listen(self._engine, "before_cursor_execute", self._note)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        event.remove(self._engine, "before_cursor_execute", self._note)
-
-    def _note(self, _c: Any, _cursor: Any, statement: str, parameters: Any, *_more: Any) -> None:
-        self.statements.append((statement, parameters))
-
-
 @pytest.mark.parametrize("tables", [RUNWAY, STREET], ids=lambda tables: tables.kind)
 async def test_no_page_of_drafts_is_found_by_a_scan(
     planner: asyncpg.Connection[asyncpg.Record], heard: Heard, tables: GalleryTables
@@ -188,7 +170,7 @@ async def test_near_duplicates_are_found_without_a_scan(
 async def test_images_without_references_are_found_without_a_scan(
     planner: asyncpg.Connection[asyncpg.Record], database: Database
 ) -> None:
-    with Asked(database) as asked:
+    with statements(database) as asked:
         async with database.begin() as session:
             window = await repository_cleanup.next_window(session, 100, 200)
             assert window is not None
@@ -196,7 +178,7 @@ async def test_images_without_references_are_found_without_a_scan(
             await repository_cleanup.mark(session, window, GRACE)
             await repository_cleanup.condemn(session, Window(100, 300), GRACE)
             await repository_cleanup.claim_condemned(session, 10, GRACE)
-    for statement, values in asked.statements:
+    for statement, values in asked:
         assert not scanned(await plan_of(planner, statement, values)), statement
 
 

@@ -18,7 +18,7 @@ from services.review import repository_merge
 from services.review.merging import Merger
 from services.review.models_audit import audit_log
 from tests.integration.review.gallery import RUNWAY, STREET, Gallery, acting, outcomes, unique
-from tests.integration.review.test_list_plans import Asked
+from tests.statements import statements
 
 CITY, BRAND, SEASON = pb.KEY_TYPE_CITY, pb.KEY_TYPE_BRAND, pb.KEY_TYPE_SEASON
 
@@ -209,10 +209,10 @@ async def test_a_report_asks_as_much_for_many_keys_as_for_few(gallery: Gallery, 
         for draft in drafts:
             await gallery.approve(draft)
         source = int(await city_of(gallery, drafts[0]))
-        with Asked(database) as asked:
+        with statements(database) as asked:
             report = await Merger(database).merge(
                 repository_merge.CITY, source, target, actor="", apply=False
             )
         assert report.hidden_official_count == months
-        asked_for.append(len(asked.statements))
+        asked_for.append(len(asked))
     assert asked_for[0] == asked_for[1]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,22 @@ async def doomed(database: Database, prefix: str) -> list[Any]:
         return list((await session.execute(below)).all())
 
 
+async def doom(database: Database, folder: str) -> None:
+    async with database.begin() as session:
+        await repository_material.doom(session, [folder])
+
+
+@asynccontextmanager
+async def halted(database: Database, store: ObjectStore) -> AsyncIterator[None]:
+    """Have a removal halt at its first deletion for as long as the block takes, and end then."""
+    slow = HaltingStore(store)
+    removing = asyncio.create_task(removal(database, slow).step())
+    await slow.deleting.wait()
+    yield
+    slow.go_on.set()
+    await removing
+
+
 async def make_due(database: Database, key: str) -> None:
     async with database.begin() as session:
         mine = update(doomed_objects).where(doomed_objects.c.key == key)
@@ -105,19 +123,13 @@ async def test_files_that_came_after_a_pass_began_are_removed_when_they_are_doom
     """A second dooming of a folder is a new one, although the first isn't done."""
     folder = f"clips/{uuid4()}/"
     await store.put_bytes(f"{folder}early", b"early")
-    async with database.begin() as session:
-        await repository_material.doom(session, [folder])
+    await doom(database, folder)
     await removal(database, store).step()
     await make_due(database, folder)
-    slow = HaltingStore(store)
     await store.put_bytes(f"{folder}between", b"between")
-    removing = asyncio.create_task(removal(database, slow).step())
-    await slow.deleting.wait()
-    await store.put_bytes(f"{folder}late", b"late")
-    async with database.begin() as session:
-        await repository_material.doom(session, [folder])
-    slow.go_on.set()
-    await removing
+    async with halted(database, store):
+        await store.put_bytes(f"{folder}late", b"late")
+        await doom(database, folder)
     await removal(database, store).step()
     assert [key async for key in store.list(folder)] == []
     assert [row.passes for row in await doomed(database, folder)] == [1], "the second pass is still to come"
@@ -128,15 +140,10 @@ async def test_two_servers_that_remove_the_same_folder_make_one_pass_of_it(
 ) -> None:
     folder = f"clips/{uuid4()}/"
     await store.put_bytes(f"{folder}one", b"one")
-    async with database.begin() as session:
-        await repository_material.doom(session, [folder])
-    slow = HaltingStore(store)
-    removing = asyncio.create_task(removal(database, slow).step())
-    await slow.deleting.wait()
-    await removal(database, store).step()
-    [after] = await doomed(database, folder)
-    slow.go_on.set()
-    await removing
+    await doom(database, folder)
+    async with halted(database, store):
+        await removal(database, store).step()
+        [after] = await doomed(database, folder)
     assert await doomed(database, folder) == [after]
 
 

@@ -12,7 +12,7 @@ import grpc.aio
 import pytest
 
 from libs.common.client import error_info
-from libs.common.lane import Lane
+from libs.common.lane import Connection, Lane
 from libs.common.settings import DatabaseSettings
 from libs.common.testing import eventually
 from services.task.mount import LANE_SETTINGS
@@ -22,16 +22,28 @@ from tests.integration.task.service import Tasks, completed, lease_name, new_typ
 LEASE_SECONDS = 60
 
 
+BEATS_THAT_WAIT = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    AND application_name LIKE 'frontrow-task-beat%'
+"""
+
+
+@asynccontextmanager
+async def connected(database_url: str) -> AsyncIterator[Connection]:
+    """Give a connection beside those of the server."""
+    connection = await asyncpg.connect(database_url)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
 @asynccontextmanager
 async def held(database_url: str, task_id: str) -> AsyncIterator[None]:
     """Hold the row of a task."""
-    connection = await asyncpg.connect(database_url)
-    try:
-        async with connection.transaction():
-            await connection.execute("SELECT FROM task.tasks WHERE id = $1 FOR UPDATE", task_id)
-            yield
-    finally:
-        await connection.close()
+    async with connected(database_url) as connection, connection.transaction():
+        await connection.execute("SELECT FROM task.tasks WHERE id = $1 FOR UPDATE", task_id)
+        yield
 
 
 async def test_every_other_lease_of_a_beat_is_renewed(tasks: Tasks, database_url: str) -> None:
@@ -54,6 +66,23 @@ async def test_every_other_lease_of_a_beat_is_renewed(tasks: Tasks, database_url
     assert beaten == [True, False, True]
     [lease] = await tasks.beat((runs[1], 30))
     assert lease.lease_expire_time.ToDatetime() > before[1].lease_expire_time.ToDatetime()
+
+
+async def test_a_beat_that_names_no_held_row_is_answered_while_another_waits_for_one(
+    tasks: Tasks, database_url: str
+) -> None:
+    kind = new_type()
+    for _ in range(2):
+        await tasks.create(kind)
+    stuck, other = (await tasks.claim(kind, 2)).tasks
+    async with connected(database_url) as connection, held(database_url, stuck.id):
+        waiting = asyncio.ensure_future(tasks.beat((stuck, 30)))
+        await eventually(lambda: connection.fetchval(BEATS_THAT_WAIT))
+        [lease] = await tasks.beat((other, 30), worker="w2")
+        assert lease_name(lease) == "RENEWED"
+        assert not waiting.done()
+    [lease] = await waiting
+    assert lease_name(lease) == "RENEWED"
 
 
 async def test_claims_and_other_finishes_go_on_and_the_one_in_question_may_be_repeated(

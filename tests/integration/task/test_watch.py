@@ -13,10 +13,7 @@ from frontrow.task.v1 import task_pb2
 from frontrow.task.v1 import task_service_pb2 as pb
 
 from libs.common.client import error_info
-from libs.common.db import Database
 from libs.common.testing import eventually
-from services.task.repository import TaskFilter
-from services.task.watch import WatchHub
 from tests.conftest import Serve
 from tests.integration.task.service import Tasks, completed, new_type, released, serve_task, status_name
 
@@ -174,69 +171,3 @@ async def test_a_watch_ends_as_unavailable_when_its_server_stops(serve: Serve, d
     assert error_info(caught.value).reason == "SERVER_STOPPING"
     assert len((await waiting).tasks) == 0
     await tasks.close()
-
-
-@pytest.fixture
-async def deaf(database: Database) -> WatchHub:
-    """Give the watches of a server that hears of nothing: its own looks are all that it has."""
-    return WatchHub(database, poll_seconds=0.4, listening=lambda: False)
-
-
-@asynccontextmanager
-async def _reading(hub: WatchHub, wanted: TaskFilter) -> AsyncIterator[list[tuple[str, int, str]]]:
-    told: list[tuple[str, int, str]] = []
-
-    async def read() -> None:
-        async for row in hub.watch(wanted):
-            told.extend([(str(row["id"]), row["version"], row["status"])])
-
-    reading = asyncio.create_task(read())
-    try:
-        yield told
-    finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
-
-
-async def test_what_finished_anew_between_two_looks_is_shown(tasks: Tasks, deaf: WatchHub) -> None:
-    kind = new_type()
-    made = await tasks.create(kind)
-    async with _reading(deaf, TaskFilter(types=[kind])) as told:
-        await _sees(lambda: (made.id, 0, "pending") in told)
-        await tasks.cancel(made.id)
-        await _sees(lambda: (made.id, 1, "cancelled") in told)
-        await tasks.retry(made.id)
-        again = await tasks.cancel(made.id)
-        await _sees(lambda: (made.id, again.version, "cancelled") in told)
-
-
-async def test_what_was_retried_and_completed_between_two_looks_is_shown_once(
-    tasks: Tasks, deaf: WatchHub
-) -> None:
-    kind = new_type()
-    made = await tasks.create(kind)
-    failed = TaskFilter(types=[kind], statuses=["pending", "failed", "cancelled"])
-    async with _reading(deaf, TaskFilter(types=[kind])) as told, _reading(deaf, failed) as told_of_failed:
-        await _sees(lambda: len(told) == len(told_of_failed) == 1)
-        await tasks.cancel(made.id)
-        await _sees(lambda: len(told) == len(told_of_failed) == 2)
-        await tasks.retry(made.id)
-        await tasks.finish(completed(await tasks.claim_one(kind)))
-        await _sees(lambda: told[-1][2] == told_of_failed[-1][2] == "completed")
-        await asyncio.sleep(1.0)  # two looks and more
-        assert len(told) <= 5
-        assert [status for _, _, status in told].count("completed") == 1
-        assert [status for _, _, status in told_of_failed].count("completed") == 1
-
-
-async def test_what_has_finished_is_not_told_again(tasks: Tasks, deaf: WatchHub) -> None:
-    kind = new_type()
-    first, second = await tasks.create(kind), await tasks.create(kind)
-    async with _reading(deaf, TaskFilter(types=[kind])) as told:
-        await _sees(lambda: len(told) == 2)
-        await tasks.cancel(first.id)
-        await _sees(lambda: (first.id, 1, "cancelled") in told)
-        await asyncio.sleep(1.0)  # two looks and more
-        await tasks.cancel(second.id)
-        await _sees(lambda: (second.id, 1, "cancelled") in told)
-        assert len(told) == 4

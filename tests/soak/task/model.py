@@ -250,7 +250,6 @@ class Model:
         """Let the database's clock jump: the sweeper, whose own clock doesn't, must begin to listen anew."""
         self.advance(seconds)
         self.listened_since += seconds
-        self.told = {kind: (lease, until + seconds) for kind, (lease, until) in self.told.items()}
         if self.listened_last is not None:
             self.listened_last += seconds
             self._jumped = True

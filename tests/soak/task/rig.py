@@ -56,6 +56,7 @@ UPDATE task.tasks SET started_at = started_at - $1::interval, heartbeat_at = hea
     progress_at = progress_at - $1::interval, due_at = due_at - $1::interval,
     run_after = run_after - $1::interval, completed_at = completed_at - $1::interval
 """
+_MOVE_POLICIES = "UPDATE task.queue_policies SET longer_lease_until = longer_lease_until - $1::interval"
 _EMPTY = "; ".join(
     f"DELETE FROM task.{name}"
     for name in ("task_runs", "tasks", "queue_policies", "queue_deltas", "queue_counts", "queue_minutes")
@@ -131,7 +132,7 @@ class Rig:
     async def _open(self) -> None:
         self._watch = await asyncpg.connect(driver_url(self.url))
         self._lane = Lane(DatabaseSettings(url=self.url), "soak-upkeep")
-        self._limits = self._new_limits()
+        self._limits = TypeLimits(SETTINGS)
         self._sweep = self._new_sweep()
         self._due = DueTasks(
             self._lane, lambda found: self._parts[0].signals.tell([], found), interval_seconds=0.001
@@ -153,9 +154,6 @@ class Rig:
         parts = mounted.on_stopping.__self__  # type: ignore[attr-defined]
         return server, Tasks(await server.start()), parts
 
-    def _new_limits(self) -> TypeLimits:
-        return TypeLimits(SETTINGS, monotonic=self._patience.stepped)
-
     def _new_sweep(self) -> Sweep:
         self._patience.doubt()
         return Sweep(
@@ -172,7 +170,7 @@ class Rig:
     async def begin(self) -> None:
         """Forget everything: an empty queue, and a sweeper that has heard nobody yet."""
         await self._watch.execute(_EMPTY)
-        self._limits = self._new_limits()
+        self._limits = TypeLimits(SETTINGS)
         await self.read_policies()
         self._sweep = self._new_sweep()
 
@@ -204,14 +202,18 @@ class Rig:
 
     async def step_clock(self, seconds: float) -> None:
         """Let time pass for everything that is stored, and let what fell due in."""
-        await self._watch.execute(_MOVE, timedelta(seconds=seconds))
         self._patience.ahead_seconds += seconds
-        await self._due.step()
+        await self._move(seconds)
 
     async def jump_clock(self, seconds: float) -> None:
         """Let the database's clock jump, and that of nobody else."""
-        await self._watch.execute(_MOVE, timedelta(seconds=seconds))
         self._patience.database_ahead_seconds += seconds
+        await self._move(seconds)
+
+    async def _move(self, seconds: float) -> None:
+        for statement in (_MOVE, _MOVE_POLICIES):
+            await self._watch.execute(statement, timedelta(seconds=seconds))
+        await self.read_policies()
         await self._due.step()
 
     async def retain(self) -> None:

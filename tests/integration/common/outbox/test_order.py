@@ -8,7 +8,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from sqlalchemy import event, select, text
+from sqlalchemy import select, text
 
 from libs.common.db import Database
 from libs.common.outbox import OutboxRelay
@@ -24,6 +24,7 @@ from tests.integration.common.outbox.bed import (
     rpc_error,
     sent_all,
 )
+from tests.statements import statements
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -44,14 +45,7 @@ async def test_what_is_enqueued_is_sent_after_the_commit_and_deleted(
 async def test_calls_that_were_made_are_forgotten_by_one_statement_whatever_their_number(
     database: Database, relay: OutboxRelay, receiver: Receiver
 ) -> None:
-    texts: set[str] = set()
-
-    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if statement.startswith("DELETE"):
-            texts.add(statement)
-
-    event.listen(database.engine.sync_engine, "before_cursor_execute", note)
-    try:
+    with statements(database) as seen:
         for bodies in (["a1"], ["a2", "b2", "c2"], ["a3", "b3", "c3", "d3", "e3"]):
             receiver.held = {body: asyncio.Event() for body in bodies}
             await enqueue_all(database, *bodies)
@@ -60,9 +54,7 @@ async def test_calls_that_were_made_are_forgotten_by_one_statement_whatever_thei
             for gate in receiver.held.values():
                 gate.set()
             await eventually(lambda: sent_all(database))
-    finally:
-        event.remove(database.engine.sync_engine, "before_cursor_execute", note)
-    assert len(texts) == 1
+    assert len({statement for statement, _ in seen if statement.startswith("DELETE")}) == 1
 
 
 async def test_a_rolled_back_transaction_sends_nothing(

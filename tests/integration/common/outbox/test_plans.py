@@ -1,14 +1,14 @@
 """The relay finds its rows by index, whatever the planner believes of the table: no backlog slows it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import text
 
 from libs.common.db import Database
 from libs.common.outbox_rows import OutboxRows
 from tests.integration.common.outbox.bed import OUTBOX
+from tests.statements import statements
 
 BACKLOG = 3_000
 FILL = text(
@@ -17,31 +17,16 @@ FILL = text(
 ANALYSE = text("ANALYZE shop.outbox")
 
 
-@contextmanager
-def _statements(database: Database) -> Iterator[list[tuple[str, object]]]:
-    seen: list[tuple[str, object]] = []
-    engine = database.engine.sync_engine
-
-    def note(_connection: object, _cursor: object, statement: str, parameters: object, *_: object) -> None:
-        seen.append((statement, parameters))
-
-    event.listen(engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        event.remove(engine, "before_cursor_execute", note)
-
-
-async def _plans(database: Database, statements: list[tuple[str, object]]) -> list[str]:
+async def _plans(database: Database, seen: list[tuple[str, Any]]) -> list[str]:
     """Return how those that concern the table are done, each behind what was set before it."""
     plans = []
     async with database.begin() as session:
         connection = await session.connection()
-        for statement, parameters in statements:
+        for statement, parameters in seen:
             if "shop.outbox" not in statement:
-                await connection.exec_driver_sql(statement, parameters)  # type: ignore[arg-type]
+                await connection.exec_driver_sql(statement, parameters)
                 continue
-            told = await connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)  # type: ignore[arg-type]
+            told = await connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
             plans.append("\n".join(told.scalars()))
     return plans
 
@@ -57,15 +42,15 @@ async def test_what_is_due_is_leased_and_forgotten_by_index_alone(database: Data
         if analysed == "with the backlog":
             await session.execute(ANALYSE)
     rows = OutboxRows(database, OUTBOX, lease_seconds=10)
-    with _statements(database) as leasing:
+    with statements(database) as leasing:
         leased = await rows.claim(100)
-    with _statements(database) as forgetting:
+    with statements(database) as forgetting:
         await rows.forget([leased[:50]])
-    with _statements(database) as giving_back:
+    with statements(database) as giving_back:
         await rows.give_back(leased[50:], last_error="why")
     assert len(leased) == 100
-    for statements in (leasing, forgetting, giving_back):
-        (plan,) = await _plans(database, statements)
+    for seen in (leasing, forgetting, giving_back):
+        (plan,) = await _plans(database, seen)
         assert "Seq Scan on outbox" not in plan, plan
         assert "Sort" not in plan, plan
         assert "Hash" not in plan, plan

@@ -228,8 +228,8 @@ class TaskServiceServicer:
     def WatchTasks(self, request, context):
         """Follows tasks by level: first the present state of each that matches (finished ones only when named by id), then
         each change, several changes at once as the last of them. A task that stops matching is sent once more. The initial
-        metadata come at once, before any task: the stream is open then. Start again with the same request after a lost
-        connection. Ends with `UNAVAILABLE` when the server stops.
+        metadata come at once, before any task: changes are followed from then on. Start again with the same request
+        after a lost connection. Ends with `UNAVAILABLE` when the server stops.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -85,8 +85,8 @@ class TaskServiceStub:
     WatchTasks: grpc.UnaryStreamMultiCallable[task_service_pb2.WatchTasksRequest, task_service_pb2.WatchTasksResponse]
     """Follows tasks by level: first the present state of each that matches (finished ones only when named by id), then
     each change, several changes at once as the last of them. A task that stops matching is sent once more. The initial
-    metadata come at once, before any task: the stream is open then. Start again with the same request after a lost
-    connection. Ends with `UNAVAILABLE` when the server stops.
+    metadata come at once, before any task: changes are followed from then on. Start again with the same request
+    after a lost connection. Ends with `UNAVAILABLE` when the server stops.
     """
     ExplainTask: grpc.UnaryUnaryMultiCallable[task_service_pb2.ExplainTaskRequest, task_service_pb2.ExplainTaskResponse]
     """Says why a task isn't running, or what happened to it, by its latest 500 runs. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
@@ -162,8 +162,8 @@ class TaskServiceAsyncStub(TaskServiceStub):
     WatchTasks: aio.UnaryStreamMultiCallable[task_service_pb2.WatchTasksRequest, task_service_pb2.WatchTasksResponse]  # type: ignore[assignment]
     """Follows tasks by level: first the present state of each that matches (finished ones only when named by id), then
     each change, several changes at once as the last of them. A task that stops matching is sent once more. The initial
-    metadata come at once, before any task: the stream is open then. Start again with the same request after a lost
-    connection. Ends with `UNAVAILABLE` when the server stops.
+    metadata come at once, before any task: changes are followed from then on. Start again with the same request
+    after a lost connection. Ends with `UNAVAILABLE` when the server stops.
     """
     ExplainTask: aio.UnaryUnaryMultiCallable[task_service_pb2.ExplainTaskRequest, task_service_pb2.ExplainTaskResponse]  # type: ignore[assignment]
     """Says why a task isn't running, or what happened to it, by its latest 500 runs. Errors: `NOT_FOUND`/`TASK_NOT_FOUND`."""
@@ -314,8 +314,8 @@ class TaskServiceServicer(metaclass=abc_1.ABCMeta):
     ) -> typing.Union[abc.Iterator[task_service_pb2.WatchTasksResponse], abc.AsyncIterator[task_service_pb2.WatchTasksResponse]]:
         """Follows tasks by level: first the present state of each that matches (finished ones only when named by id), then
         each change, several changes at once as the last of them. A task that stops matching is sent once more. The initial
-        metadata come at once, before any task: the stream is open then. Start again with the same request after a lost
-        connection. Ends with `UNAVAILABLE` when the server stops.
+        metadata come at once, before any task: changes are followed from then on. Start again with the same request
+        after a lost connection. Ends with `UNAVAILABLE` when the server stops.
         """
 
     @abc_1.abstractmethod
