@@ -40,7 +40,8 @@ VERSION_TABLE = "alembic_version"
 _LOCK_TIMEOUT_MS = 5000
 _LOCK_ATTEMPTS = 5
 _LOCK_POLL_SECONDS = 0.1
-_LOCK_NOT_AVAILABLE = "55P03"
+# It waited for too long, or it and a transaction that uses two of its tables in another order for each other.
+_LOCK_NOT_AVAILABLE, _DEADLOCK = "55P03", "40P01"
 # One key space for all contexts' locks: "frmg" in ASCII.
 _LOCK_CLASS = 0x66726D67
 # alembic.context is one global proxy per process: two upgrades in two threads would swap their connections
@@ -64,9 +65,10 @@ async def upgrade(database_url: str, ctx: str, *, revision: str = "head") -> Non
 
     Any number of processes may call this at once: an advisory lock lets one work, and the others find
     nothing left to do. Each revision is a transaction of its own. A revision that cannot lock a busy
-    table within 5 s gives up its place in the queue and is tried again, five times, so that traffic is
-    never blocked for long. A schema that a newer release has upgraded stays as it is: this release works
-    beside it (docs/upgrades.md). May be called from a running event loop; the work is done in a thread.
+    table within 5 s, or meets a deadlock with traffic, gives up its place in the queue and is tried again,
+    five times, so that traffic is never blocked for long. A schema that a newer release has upgraded stays
+    as it is: this release works beside it (docs/upgrades.md). May be called from a running event loop; the
+    work is done in a thread.
     """
     await _in_thread(database_url, ctx, lambda config: command.upgrade(config, revision), create_schema=True)
     log.info("migrate.upgraded", ctx=ctx)
@@ -197,10 +199,10 @@ async def _run_patiently(connection: AsyncConnection, config: Config, run: Calla
         try:
             await connection.run_sync(_run_alembic, config, run)
         except DBAPIError as error:
-            if sqlstate(error) != _LOCK_NOT_AVAILABLE or attempt == _LOCK_ATTEMPTS:
+            if sqlstate(error) not in {_LOCK_NOT_AVAILABLE, _DEADLOCK} or attempt == _LOCK_ATTEMPTS:
                 raise
             await connection.rollback()
-            log.warning("migrate.lock_not_available", attempt=attempt)
+            log.warning("migrate.lock_not_available", attempt=attempt, sqlstate=sqlstate(error))
             await asyncio.sleep(backoff_seconds(attempt, first=1.0))
         else:
             return

@@ -46,6 +46,10 @@ def mapping(domain: str, telemetry: Telemetry) -> Step:
                     call.code = _code_of_cancellation(call)
                     raise  # gRPC's own: the client went away, its deadline passed, or the server stops
                 await _abort(call, _internal(call, error))
+            except grpc.aio.InternalError:
+                # An answer couldn't be written: the client is gone, which gRPC says a moment later.
+                call.code = _code_of_cancellation(call)
+                raise asyncio.CancelledError from None
             except Exception as error:  # noqa: BLE001  # the outermost boundary: nothing may pass it unmapped
                 refusal = failures.as_domain_error(error)
                 if refusal is None:
@@ -73,8 +77,8 @@ async def _abort(call: ServedCall, status: status_pb2.Status) -> None:
     try:
         async with asyncio.timeout(TELL_SECONDS):
             await call.context.abort(told.code, told.details, told.trailing_metadata)
-    except TimeoutError:
-        # The status waits behind an answer that the client doesn't read: gRPC forgets the call when it goes.
+    except (TimeoutError, grpc.aio.InternalError):
+        # The client is gone, or the status waits behind an answer that it doesn't read: gRPC forgets it.
         raise asyncio.CancelledError from None
 
 

@@ -188,6 +188,32 @@ async def test_a_revision_waits_for_a_busy_table_in_short_turns_and_goes_through
     await watcher.close()
 
 
+async def test_a_revision_that_meets_a_deadlock_with_traffic_is_run_again(
+    url: str, connection: "Connection[asyncpg.Record]", make_context: MakeContext
+) -> None:
+    make_context("left_", CREATE.format(ctx="left_"))
+    await migrate.upgrade(url, "left_")
+    await connection.execute("CREATE TABLE left_.other ()")
+    both = "ALTER TABLE left_.thing ADD COLUMN added int; ALTER TABLE left_.other ADD COLUMN added int"
+    make_context("right_", CREATE.format(ctx="right_"), f"DO $$ BEGIN {both}; END $$")
+    traffic, watcher = connection.transaction(), await asyncpg.connect(url)
+    await traffic.start()
+    await connection.execute("SELECT count(*) FROM left_.other")
+    upgrading = asyncio.create_task(migrate.upgrade(url, "right_"))
+
+    async def waits_for_the_second() -> bool:
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'left_.other'::regclass"
+        return bool(await watcher.fetchval(waiting))
+
+    await eventually(waits_for_the_second)
+    # The revision waits for longer, so it is the one that the database ends.
+    await connection.execute("SELECT count(*) FROM left_.thing")
+    await traffic.rollback()
+    await upgrading
+    await watcher.execute("SELECT thing.added, other.added FROM left_.thing, left_.other")
+    await watcher.close()
+
+
 async def test_a_context_without_migrations_is_named(url: str) -> None:
     with pytest.raises(LookupError, match="no_such_context"):
         await migrate.upgrade(url, "no_such_context")
