@@ -40,6 +40,7 @@ _CURABLE = {
     grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     grpc.StatusCode.ABORTED,
+    grpc.StatusCode.CANCELLED,  # gRPC's own, of a call that came in while the server stopped
 }
 _OPTIONS = (
     ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}'),
@@ -214,7 +215,7 @@ class Load:
         except grpc.aio.AioRpcError as error:
             if error.code() in (grpc.StatusCode.ABORTED, grpc.StatusCode.FAILED_PRECONDITION):
                 return Released()  # another run has it
-            if error.code() in _CURABLE | {grpc.StatusCode.CANCELLED}:
+            if error.code() in _CURABLE:
                 raise Infrastructure(str(error.details())) from error
             self.errors.append(f"worker: {error}")
             raise
