@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from libs.common import database_roles, telemetry
 from libs.common.postgres import EmbeddedPostgres, PostgresUnavailable
+from libs.common.redaction import redacted
 from libs.common.settings import TelemetrySettings, TransportSettings
 from libs.common.settings_error import explain
 from libs.common.signals import StopAsked, StopSignals
@@ -50,7 +51,7 @@ def main() -> int:
         return 1
     except Exception as error:
         log.exception("process.failed")
-        terminal.write(f"frontrow: {error}\n")
+        terminal.write(f"frontrow: {redacted(str(error))}\n")
         return 1
     finally:
         telemetry.shut_down()

@@ -8,6 +8,8 @@ from pathlib import Path
 import grpc
 import structlog
 
+from libs.common.redaction import note_secret
+
 log = structlog.get_logger(__name__)
 
 
@@ -38,5 +40,6 @@ class BearerToken(grpc.AuthMetadataPlugin):
                 token = self._path.read_text(encoding="ascii").strip()
                 if not token or not token.isprintable() or " " in token:
                     raise ValueError(f"{self._path} must hold one token in one line")
+                note_secret(token)
                 self._token, self._version = token, version
             return self._token

@@ -15,6 +15,7 @@ from libs.common import garbage, telemetry
 from libs.common.access import Rules
 from libs.common.context_server import AddressInUse, ContextServer
 from libs.common.mounted import Mounted, Stopping
+from libs.common.redaction import redacted
 from libs.common.settings import TelemetrySettings, TransportSettings
 from libs.common.settings_error import explain
 from libs.common.signals import StopAsked, StopSignals
@@ -41,7 +42,7 @@ def run(name: str, mount: Mount, rules: Rules) -> int:
         return 2
     except Exception as error:
         log.exception("server.failed", server=name)
-        sys.stderr.write(f"{name}: {error}\n")
+        sys.stderr.write(f"{name}: {redacted(str(error))}\n")
         return 1
     finally:
         telemetry.shut_down()

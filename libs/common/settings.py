@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from libs.common.redaction import note_secret
 
 
 class DatabaseSettings(BaseSettings):
@@ -33,6 +35,7 @@ class DatabaseSettings(BaseSettings):
     @field_validator("url")
     @classmethod
     def _name_the_driver(cls, url: str) -> str:
+        note_secret(unquote(urlsplit(url).password or ""))
         scheme, separator, rest = url.partition("://")
         if scheme in {"postgresql", "postgres"}:
             return f"postgresql+asyncpg{separator}{rest}"

@@ -13,6 +13,7 @@ from opentelemetry import metrics, trace
 
 from libs.common.access import Rules
 from libs.common.ids import uuid7
+from libs.common.redaction import redacted_value
 from libs.common.settings import TelemetrySettings, TransportSettings
 from libs.common.tally import SCOPE, Tally
 
@@ -133,8 +134,11 @@ def _export(tracers: TracerProvider, settings: TelemetrySettings, endpoint: str)
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+    from libs.common.redacted_spans import RedactingExporter
+
     insecure = endpoint.startswith("http://")
-    tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint, insecure=insecure)))
+    exporter = RedactingExporter(OTLPSpanExporter(endpoint=endpoint, insecure=insecure))
+    tracers.add_span_processor(BatchSpanProcessor(exporter))
     return PeriodicExportingMetricReader(
         OTLPMetricExporter(endpoint=endpoint, insecure=insecure),
         export_interval_millis=settings.metric_interval_seconds * 1000,
@@ -157,7 +161,7 @@ def shut_down() -> None:
 
 
 def configure_logging(level: str = "INFO") -> None:
-    """Write every log line, those of libraries too, as one JSON object on stderr."""
+    """Write every log line, those of libraries too, as one JSON object on stderr, without what is secret."""
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -178,6 +182,7 @@ def configure_logging(level: str = "INFO") -> None:
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _redact,
                 structlog.processors.JSONRenderer(ensure_ascii=False),
             ],
         )
@@ -185,6 +190,11 @@ def configure_logging(level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
+
+
+def _redact(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Take what is secret out of a line; by now an exception is the text of its traceback."""
+    return {name: redacted_value(value) for name, value in event.items()}
 
 
 def _add_trace_ids(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

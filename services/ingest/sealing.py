@@ -9,6 +9,7 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from libs.common.redaction import note_secret
 from services.ingest.errors import SealingKeyChanged
 
 _KEY_BYTES = 32
@@ -24,6 +25,7 @@ class Sealer:
     @classmethod
     def from_hex(cls, text: str) -> Sealer:
         """Make a sealer of 64 hex digits. Raises ValueError."""
+        note_secret(text.strip())
         try:
             key = bytes.fromhex(text.strip())
         except ValueError:

@@ -7,6 +7,8 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from libs.common.redaction import Secret
+
 
 class IngestSettings(BaseSettings):
     """What can be set for the ingest server (FRONTROW_INGEST_…)."""
@@ -14,7 +16,7 @@ class IngestSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="FRONTROW_INGEST_", frozen=True, extra="ignore")
 
     listen: str = Field(default="127.0.0.1:7101", description="where to serve, host:port")
-    sealing_key: SecretStr = Field(
+    sealing_key: Secret = Field(
         default=SecretStr(""),
         description="64 hex digits that seal spiders' secrets in the database; the same on every server",
     )

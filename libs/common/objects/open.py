@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from libs.common.objects.local import LocalStore
 from libs.common.objects.s3 import S3Store
 from libs.common.objects.store import ObjectStore
+from libs.common.redaction import Secret, note_secret
 
 if TYPE_CHECKING:
     from libs.common.settings import StoreSettings
@@ -22,7 +23,8 @@ S3_OPTIONS = {"endpoint", "region", "access_key_id", "secret_access_key", "sessi
 class S3Environment(BaseSettings):
     """What the environment says of S3 beside keys, under each of the names it goes by.
 
-    Read here for both clients: one of them doesn't know `AWS_ENDPOINT`, nor `AWS_REGION`.
+    Endpoint and region are read here for both clients: one of them doesn't know `AWS_ENDPOINT`, nor
+    `AWS_REGION`. The keys both read themselves; here they are noted as secrets.
     """
 
     model_config = SettingsConfigDict(frozen=True)
@@ -30,6 +32,8 @@ class S3Environment(BaseSettings):
     endpoint: str = Field(
         default="", validation_alias=AliasChoices("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
     )
+    secret_access_key: Secret = Field(default=SecretStr(""), validation_alias="AWS_SECRET_ACCESS_KEY")
+    session_token: Secret = Field(default=SecretStr(""), validation_alias="AWS_SESSION_TOKEN")
     region: str = Field(default="", validation_alias=AliasChoices("AWS_REGION", "AWS_DEFAULT_REGION"))
 
 
@@ -64,5 +68,9 @@ def _open_s3(bucket: str, path: str, query: str) -> ObjectStore:
         raise ValueError(f"unknown options {unknown} in the s3:// URL: {sorted(S3_OPTIONS)} are known")
     if not bucket:
         raise ValueError("the s3:// URL names no bucket: s3://bucket/prefix")
-    found = {name: value for name, value in S3Environment().model_dump().items() if value}
-    return S3Store(bucket, unquote(path).strip("/"), found | options)
+    for name in ("secret_access_key", "session_token"):
+        note_secret(options.get(name, ""))
+    environment = S3Environment()
+    found = {"endpoint": environment.endpoint, "region": environment.region}
+    config = {name: value for name, value in found.items() if value} | options
+    return S3Store(bucket, unquote(path).strip("/"), config)

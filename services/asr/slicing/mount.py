@@ -15,6 +15,7 @@ from frontrow.worker import Handler, Outcome, Run, Worker
 from libs.common import scratch
 from libs.common.client import connect
 from libs.common.dial import dial
+from libs.common.handlers import without_secrets
 from libs.common.loops import Loop
 from libs.common.objects import open_store
 from libs.common.surroundings import Surroundings
@@ -67,7 +68,7 @@ class SlicingWorker:
         self._worker = Worker(
             target=dial(common.peers.task_address, common.transport),
             types=TASK_TYPES,
-            handler=self._run,
+            handler=without_secrets(self._run),
             concurrency=settings.concurrency,
             run_timeout_seconds=settings.run_timeout_seconds,
             on_serving=self._on_serving,

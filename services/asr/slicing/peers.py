@@ -20,6 +20,7 @@ from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 from frontrow.worker import Infrastructure, TaskFailed
 
 from libs.common.client import error_info, is_outage, reading
+from libs.common.redaction import redacted
 from libs.common.storable import storable
 from services.asr.slicing.drafts.write import Order
 from services.asr.slicing.selection import Passage, Said, Selection, Subject
@@ -123,7 +124,7 @@ class SlicingPeer:
         request = slicing_service_pb2.FailSlicingRequest(
             **run.fields(),
             reason=reason,
-            message=storable(message)[:_MESSAGE_CHARACTERS],
+            message=storable(redacted(message))[:_MESSAGE_CHARACTERS],
             retryable=retryable,
         )
         with _refusals():

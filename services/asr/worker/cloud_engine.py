@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import structlog
 
+from libs.common.redaction import quoted
 from services.asr.worker.engine import EngineFailed, EngineUnreachable
 from services.asr.worker.engine_http import Json, SpeechServer, Trouble, sound_of
 from services.asr.worker.engine_settings import CloudEngineSettings
@@ -110,7 +111,8 @@ def _ended(job: Json) -> Json | None:
     if status in _RUNNING:
         return None
     if status == _FAILED:
-        raise EngineFailed(f"the speech service failed: {str(job.get('error') or 'no reason given')[:500]}")
+        said = quoted(str(job.get("error") or "no reason given"), 500)
+        raise EngineFailed(f"the speech service failed: {said}")
     result = job.get("result")
     if status != _DONE or not isinstance(result, dict):
         raise EngineFailed(f"the speech service's answer makes no sense: status {str(status)[:50]!r}")

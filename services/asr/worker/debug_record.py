@@ -2,12 +2,12 @@
 
 import json
 import traceback
-from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import structlog
 
 from libs.common.objects import ObjectStore
+from libs.common.redaction import redacted_value
 
 log = structlog.get_logger(__name__)
 
@@ -15,7 +15,7 @@ log = structlog.get_logger(__name__)
 class DebugRecord:
     """The stages of one run, as JSON objects under `staging/asr/{material_id}/{asr_version}/`.
 
-    A record that can't be written warns and is otherwise ignored: it must never cost a transcript.
+    No secret is written. A record that can't be written warns and is otherwise ignored: it must never cost a transcript.
     """
 
     def __init__(self, store: ObjectStore, material_id: str, asr_version: int, *, enabled: bool) -> None:
@@ -28,7 +28,7 @@ class DebugRecord:
         if not self._enabled:
             return
         try:
-            data = json.dumps(content, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+            data = json.dumps(redacted_value(content), ensure_ascii=False).encode("utf-8", "replace")
             await self._store.put_bytes(f"{self._prefix}/{stage}.json", data)
         except Exception as error:  # noqa: BLE001 - see the class: a record never costs a run
             log.warning("asr.debug_record_failed", stage=stage, error=repr(error)[:500])
@@ -45,7 +45,3 @@ class DebugRecord:
             "trace": traceback.format_exception(error),
         }
         await self.write("999_fail", content)
-
-
-def _plain(value: object) -> object:
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)

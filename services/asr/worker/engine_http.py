@@ -14,6 +14,7 @@ import aiohttp
 import structlog
 
 from libs.common.loops import backoff_seconds
+from libs.common.redaction import quoted
 from services.asr.worker.engine import EngineFailed, EngineUnreachable
 from services.asr.worker.engine_settings import CloudEngineSettings, RemoteEngineSettings
 from services.asr.worker.speech import Span
@@ -81,8 +82,7 @@ class SpeechServer:
         if response.status in _AWAY or response.status in _AGAIN:
             raise Trouble(f"status {response.status}", away=response.status in _AWAY)
         if response.status not in {200, 201, 202}:
-            said = data[:200].decode("utf-8", "replace")
-            raise EngineFailed(f"the speech server refused with {response.status}: {said}")
+            raise EngineFailed(f"the speech server refused with {response.status}: {quoted(data, 200)}")
         return _object(data)
 
     async def send(
@@ -148,7 +148,7 @@ def _object(data: bytes) -> Json:
     try:
         answer = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise EngineFailed(f"the speech server's answer is no JSON: {data[:200]!r}") from error
+        raise EngineFailed(f"the speech server's answer is no JSON: {quoted(data, 200)!r}") from error
     if not isinstance(answer, dict):
         raise EngineFailed("the speech server's answer is no JSON object")
     return answer

@@ -3,6 +3,8 @@
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from libs.common.redaction import Secret
+
 
 class RemoteEngineSettings(BaseSettings):
     """Where a server with OpenAI's transcription call is (FRONTROW_ASR_ENGINE_...)."""
@@ -11,7 +13,7 @@ class RemoteEngineSettings(BaseSettings):
 
     url: str = Field(default="", description="Such as https://host/v1; empty: the engine on this machine.")
     model: str = Field(default="whisper-1", description="Name of the model, as the server knows it.")
-    api_key: SecretStr = Field(default=SecretStr(""), description="Sent as a bearer token when it is set.")
+    api_key: Secret = Field(default=SecretStr(""), description="Sent as a bearer token when it is set.")
     timeout_seconds: float = Field(default=900.0, gt=0, le=3600, description="Limit of one chunk's call.")
     attempts: int = Field(default=4, ge=1, le=10, description="Calls for one chunk before giving up.")
     first_pause_seconds: float = Field(
@@ -26,7 +28,7 @@ class CloudEngineSettings(BaseSettings):
 
     url: str = Field(default="", description="Such as https://host/asr/v1; empty: none.")
     model: str = Field(default="default", description="Name of the model, as the service knows it.")
-    api_key: SecretStr = Field(default=SecretStr(""), description="Sent as a bearer token when it is set.")
+    api_key: Secret = Field(default=SecretStr(""), description="Sent as a bearer token when it is set.")
     timeout_seconds: float = Field(default=120.0, gt=0, le=3600, description="Limit of one call.")
     attempts: int = Field(default=4, ge=1, le=10, description="Submissions of one chunk before giving up.")
     first_pause_seconds: float = Field(

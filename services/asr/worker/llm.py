@@ -10,6 +10,7 @@ import aiohttp
 import structlog
 
 from libs.common.loops import backoff_seconds
+from libs.common.redaction import quoted
 from libs.common.storable import storable
 from services.asr.worker.llm_errors import AnswerTooLong, LlmFailed
 from services.asr.worker.llm_settings import LlmSettings
@@ -116,10 +117,10 @@ class ChatModel:
             async with self._opened().post(url, json=body) as response:
                 data = await _body(response)
                 if response.status in _ANOTHER_WAY:
-                    raise _Refused(f"status {response.status}: {_start(data)}")
+                    raise _Refused(f"status {response.status}: {quoted(data, 200)}")
                 if response.status != 200:
                     pause = _seconds(response.headers.get("Retry-After", ""))
-                    raise _Busy(f"status {response.status}: {_start(data)}", pause)
+                    raise _Busy(f"status {response.status}: {quoted(data, 200)}", pause)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _Busy(f"{type(error).__name__}: {error}") from error
         answer: Json = _parsed(data)
@@ -146,7 +147,7 @@ def _content(answer: Json) -> Json:
         choice = answer["choices"][0]
         text = choice["message"]["content"] or ""
     except (KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"the answer is no chat completion: {str(answer)[:200]}") from error
+        raise ValueError(f"the answer is no chat completion: {quoted(str(answer), 200)}") from error
     if choice.get("finish_reason") == "length":
         raise AnswerTooLong("the model's answer was cut at its limit of length")
     return extract(text if isinstance(text, str) else "")
@@ -167,7 +168,7 @@ def extract(text: str) -> Json:
             continue
         if isinstance(found, dict):
             return found
-    raise ValueError(f"no JSON object in the model's answer: {text[:200]!r}")
+    raise ValueError(f"no JSON object in the model's answer: {quoted(text, 200)!r}")
 
 
 def _parsed(text: str | bytes) -> Any:
@@ -195,10 +196,6 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
         if len(data) > _LONGEST_ANSWER_BYTES:
             raise _Busy(f"the answer is longer than {_LONGEST_ANSWER_BYTES} bytes")
     return bytes(data)
-
-
-def _start(data: bytes) -> str:
-    return data[:200].decode("utf-8", "replace")
 
 
 def _seconds(text: str) -> float | None:

@@ -3,6 +3,8 @@
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from libs.common.redaction import Secret
+
 
 class LlmSettings(BaseSettings):
     """Where an OpenAI-compatible server is (FRONTROW_LLM_...); no base URL: the local method is used."""
@@ -11,7 +13,7 @@ class LlmSettings(BaseSettings):
 
     base_url: str = Field(default="", description="Such as https://host/v1; empty: no language model.")
     model: str = Field(default="default", description="Name of the model, as the server knows it.")
-    api_key: SecretStr = Field(default=SecretStr(""), description="Sent as a bearer token when it is set.")
+    api_key: Secret = Field(default=SecretStr(""), description="Sent as a bearer token when it is set.")
     timeout_seconds: float = Field(default=300.0, gt=0, le=3600, description="Limit of one call.")
     attempts: int = Field(default=4, ge=1, le=10, description="Calls for one question before giving up.")
     first_pause_seconds: float = Field(

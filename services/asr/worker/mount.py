@@ -10,6 +10,7 @@ from frontrow.worker import Worker
 from libs.common import scratch
 from libs.common.client import connect
 from libs.common.dial import dial
+from libs.common.handlers import without_secrets
 from libs.common.objects import open_store
 from libs.common.surroundings import Surroundings
 from services.asr.worker.engine import Engine, FasterWhisper
@@ -71,7 +72,7 @@ class AsrWorker:
         self._worker = Worker(
             target=dial(self._common.peers.task_address, self._common.transport),
             types=[TASK_TYPE],
-            handler=transcriber.handle,
+            handler=without_secrets(transcriber.handle),
             concurrency=self._settings.loops,
             on_serving=self._on_serving,
         )

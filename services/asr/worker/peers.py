@@ -14,6 +14,7 @@ from frontrow.asr.v1.transcription_service_pb2_grpc import TranscriptionServiceS
 
 from libs.common.client import is_outage, reading, reason_of
 from libs.common.loops import backoff_seconds
+from libs.common.redaction import redacted
 from libs.common.storable import storable
 from services.asr.worker import messages
 from services.asr.worker.speech import Paragraph, Part, Topic, Utterance
@@ -230,7 +231,7 @@ class AsrPeer:
             material_id=material_id,
             asr_version=asr_version,
             reason=reason,
-            message=storable(message)[:4000],
+            message=storable(redacted(message))[:4000],
             progress=progress,
             retryable=retryable,
         )

@@ -12,6 +12,7 @@ from frontrow.worker import Worker
 from libs.common import scratch
 from libs.common.client import connect
 from libs.common.dial import dial
+from libs.common.handlers import without_secrets
 from libs.common.loops import Periodic
 from libs.common.objects import ObjectStore, StoreUnavailable, open_store
 from libs.common.surroundings import Surroundings
@@ -90,7 +91,9 @@ class IngestWorker:
         self._worker = Worker(
             target=dial(self._common.peers.task_address, self._common.transport),
             types=[TASK_TYPE],
-            handler=IngestHandler(ingest, intake, images, free_host_pauses=self._settings.free_host_pauses),
+            handler=without_secrets(
+                IngestHandler(ingest, intake, images, free_host_pauses=self._settings.free_host_pauses)
+            ),
             concurrency=self._settings.concurrency,
             run_timeout_seconds=self._settings.run_timeout_seconds,
             on_serving=self._on_serving,

@@ -18,6 +18,7 @@ from frontrow.review.v1 import intake_service_pb2, intake_service_pb2_grpc, medi
 from frontrow.worker import Infrastructure, Run
 
 from libs.common.client import error_info, is_outage
+from libs.common.redaction import redacted
 from services.ingest.peers import CALL_SECONDS, Found, IntakeChecks, runway_texts, street_texts
 from services.ingest.worker.hosts import HostPauses
 
@@ -94,7 +95,7 @@ class IngestPeer:
 
     async def failed(self, run: Run, job_id: str, reason: str, message: str) -> None:
         """End the job badly."""
-        failed = ingest_work_service_pb2.JobFailed(reason=reason[:64], message=message[:4000])
+        failed = ingest_work_service_pb2.JobFailed(reason=reason[:64], message=redacted(message)[:4000])
         request = ingest_work_service_pb2.FinishJobRequest(
             job_id=job_id, task_id=run.task_id, task_version=run.version, failed=failed
         )

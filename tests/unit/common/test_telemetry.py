@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent import futures
+from contextlib import contextmanager
 
 import grpc
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
@@ -22,11 +24,29 @@ print(any(name.startswith("opentelemetry.exporter") for name in sys.modules))
 """
 
 
+_RAISE = """
+from pydantic import SecretStr
+from libs.common import telemetry
+from libs.common.redaction import note_secret
+from libs.common.settings import TelemetrySettings
+
+telemetry.configure(TelemetrySettings(), "frontrow-test")
+note_secret("canary-of-the-traces")
+try:
+    with telemetry.Telemetry().tracer.start_as_current_span("work", attributes={"url": "http://h/?TOPSECRET"}):
+        raise OSError("no http://h/x?X-Amz-Signature=TOPSECRET for canary-of-the-traces")
+except OSError:
+    pass
+telemetry.shut_down()
+"""
+
+
 class Collector(trace_service_pb2_grpc.TraceServiceServicer, metrics_service_pb2_grpc.MetricsServiceServicer):
     """An OTLP collector that keeps the names it is sent."""
 
     def __init__(self) -> None:
         self.spans: list[str] = []
+        self.told = ""
         self.metrics: list[str] = []
         self.services: set[str] = set()
 
@@ -36,6 +56,7 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer, metrics_service_pb2
             for resource in request.resource_spans:
                 named = {a.key: a.value.string_value for a in resource.resource.attributes}
                 self.services.add(named["service.name"])
+                self.told += str(resource)
                 self.spans += [span.name for scope in resource.scope_spans for span in scope.spans]
             return trace_service_pb2.ExportTraceServiceResponse()
         for resource in request.resource_metrics:
@@ -43,10 +64,10 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer, metrics_service_pb2
         return metrics_service_pb2.ExportMetricsServiceResponse()
 
 
-def report(**environment: str) -> str:
-    """Run a process that reports one span and one call; return what it prints."""
+def report(program: str = _REPORT, **environment: str) -> str:
+    """Run a process that reports one span and one call, unless told otherwise; return what it prints."""
     env = {"PYTHONPATH": ".:libs/client", "PATH": "/usr/bin:/bin", **environment}
-    command = [sys.executable, "-c", _REPORT]
+    command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=env, stdout=subprocess.PIPE, timeout=60, check=True)
     return done.stdout.decode().strip()
 
@@ -55,7 +76,9 @@ def test_without_an_endpoint_nothing_is_sent_nor_even_imported():
     assert report() == "False"
 
 
-def test_with_an_endpoint_spans_and_metrics_arrive_at_the_end_of_the_process():
+@contextmanager
+def collecting() -> Iterator[tuple[Collector, str]]:
+    """Give a collector and its endpoint."""
     collector = Collector()
     server = grpc.server(futures.ThreadPoolExecutor(2))
     trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)
@@ -63,9 +86,23 @@ def test_with_an_endpoint_spans_and_metrics_arrive_at_the_end_of_the_process():
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
-        assert report(FRONTROW_OTLP_ENDPOINT=f"http://127.0.0.1:{port}") == "True"
+        yield collector, f"http://127.0.0.1:{port}"
     finally:
         server.stop(0).wait()
+
+
+def test_with_an_endpoint_spans_and_metrics_arrive_at_the_end_of_the_process():
+    with collecting() as (collector, endpoint):
+        assert report(FRONTROW_OTLP_ENDPOINT=endpoint) == "True"
     assert collector.spans == ["work"]
     assert {"rpc.server.duration", "rpc.server.calls"} <= set(collector.metrics)
     assert collector.services == {"frontrow-test"}
+
+
+def test_no_trace_tells_a_secret_not_even_by_an_exception():
+    with collecting() as (collector, endpoint):
+        report(_RAISE, FRONTROW_OTLP_ENDPOINT=endpoint)
+    assert collector.spans == ["work"]
+    assert "exception.stacktrace" in collector.told
+    assert "TOPSECRET" not in collector.told
+    assert "canary" not in collector.told
