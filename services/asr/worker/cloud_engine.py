@@ -43,8 +43,10 @@ class CloudEngine:
     async def transcribe(
         self, wav: Path, span: Span, on_position: Callable[[int], None]
     ) -> tuple[str, list[Segment]]:
-        """See Engine; the position is what the service says of its progress.
+        """See Engine; the position is what the service says of its progress, and moves on with its polls.
 
+        A job that is known to be alive must not look stalled, though its service may say nothing for as long
+        as the stall limit (domain.md 1.6): then the share of its polls that are used up counts.
         A job is left alone when this is cancelled: most often another run will ask for its result soon.
         """
         sound = await asyncio.to_thread(sound_of, wav, span)
@@ -72,10 +74,10 @@ class CloudEngine:
 
         Raises:
             EngineFailed: it failed, made no sense, or had not ended after all polls.
-            EngineUnreachable: several polls in a row found the service away.
+            EngineUnreachable: several polls in a row found the service away, or it lets nobody in.
         """
-        missed = 0
-        for _ in range(self._settings.polls):
+        missed, share = 0, 0.0
+        for poll in range(1, self._settings.polls + 1):
             await asyncio.sleep(self._settings.poll_seconds)
             try:
                 job = await self._server.call("GET", f"/jobs/{quote(job_id, safe='')}")
@@ -90,13 +92,14 @@ class CloudEngine:
             result = _ended(job)
             if result is not None:
                 return result
-            on_position(span.start_ms + int(_share(job) * (span.end_ms - span.start_ms)))
+            share = max(share, _share(job), poll / (self._settings.polls + 1))
+            on_position(span.start_ms + int(share * (span.end_ms - span.start_ms)))
         await self._withdraw(job_id)
         raise EngineFailed(f"the speech service had no result after {self._settings.polls} polls")
 
     async def _withdraw(self, job_id: str) -> None:
         """Tell the service that nobody wants the job any more, which frees its key for another try."""
-        with contextlib.suppress(Trouble, EngineFailed, TimeoutError):
+        with contextlib.suppress(Trouble, EngineFailed, EngineUnreachable, TimeoutError):
             async with asyncio.timeout(self._settings.withdraw_seconds):
                 await self._server.call("DELETE", f"/jobs/{quote(job_id, safe='')}")
 

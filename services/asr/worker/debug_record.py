@@ -15,7 +15,8 @@ log = structlog.get_logger(__name__)
 class DebugRecord:
     """The stages of one run, as JSON objects under `staging/asr/{material_id}/{asr_version}/`.
 
-    No secret is written. A record that can't be written warns and is otherwise ignored: it must never cost a transcript.
+    No secret is written. A record that can't be written warns and is otherwise ignored: it must never cost a
+    transcript.
     """
 
     def __init__(self, store: ObjectStore, material_id: str, asr_version: int, *, enabled: bool) -> None:

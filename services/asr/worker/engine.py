@@ -31,6 +31,10 @@ class EngineUnreachable(Exception):
     """The engine's server is down or busy, whatever the recording: infrastructure, never charged."""
 
 
+class EngineDenied(EngineUnreachable):
+    """The engine's server lets nobody in with these settings: a wrong or expired key, or a wrong address."""
+
+
 class Engine(Protocol):
     """A speech recogniser."""
 

@@ -33,7 +33,8 @@ def _model(model_dir: str, device: str, compute_type: str) -> _Model:
     return _Model(model_dir, device=device, compute_type=compute_type, cpu_threads=1)
 
 
-def _samples(path: str, start_ms: int, end_ms: int) -> npt.NDArray[np.float32]:
+def samples(path: str, start_ms: int, end_ms: int) -> npt.NDArray[np.float32]:
+    """Read one span of a 16 kHz mono WAV, as samples between -1 and 1. Raises ValueError for another file."""
     with wave.open(path, "rb") as recording:
         if recording.getframerate() != SAMPLE_RATE or recording.getnchannels() != 1:
             raise ValueError(f"{path} must be 16 kHz mono")
@@ -47,7 +48,7 @@ def transcribe(request: Json, emit: Emit) -> Json:
     start_ms, end_ms = request["start_ms"], request["end_ms"]
     model = _model(request["model_dir"], request["device"], request["compute_type"])
     emit({"position_ms": start_ms, "window": BEGUN})
-    audio = _samples(request["wav"], start_ms, end_ms)
+    audio = samples(request["wav"], start_ms, end_ms)
     # sampling happens only when the temperature is raised for a hard stretch; a fixed seed makes that, and so
     # the resumed transcript of a recording, the same each time
     ctranslate2.set_random_seed(0)

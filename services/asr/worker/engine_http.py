@@ -15,7 +15,7 @@ import structlog
 
 from libs.common.loops import backoff_seconds
 from libs.common.redaction import quoted
-from services.asr.worker.engine import EngineFailed, EngineUnreachable
+from services.asr.worker.engine import EngineDenied, EngineFailed, EngineUnreachable
 from services.asr.worker.engine_settings import CloudEngineSettings, RemoteEngineSettings
 from services.asr.worker.speech import Span
 
@@ -31,6 +31,10 @@ _BLOCK_BYTES = 1 << 16
 _CONNECT_SECONDS = 10.0
 # Said by a server, or by the proxy before it, that is full or away: no word about what it was given.
 _AWAY = frozenset({429, 502, 503, 504})
+# Said to whoever calls, whatever was sent: the key is wrong, expired or not paid for.
+_DENIED = frozenset({401, 402, 403, 407})
+# Said of the address itself, where that is the same for every chunk.
+_NOT_HERE = frozenset({404, 405, 410})
 # Perhaps a passing trouble, perhaps what was sent: nobody can tell which.
 _AGAIN = frozenset({408, 409, 425, 500})
 
@@ -68,6 +72,7 @@ class SpeechServer:
 
         Raises:
             Trouble: another call may succeed.
+            EngineDenied: the server lets nobody in; that is for whoever runs it to mend.
             EngineFailed: none will; the server refused, or its answer is no JSON object.
         """
         try:
@@ -81,6 +86,12 @@ class SpeechServer:
             raise Trouble(_said(error), away=False) from error
         if response.status in _AWAY or response.status in _AGAIN:
             raise Trouble(f"status {response.status}", away=response.status in _AWAY)
+        if response.status in _DENIED or (form is not None and response.status in _NOT_HERE):
+            log.error("asr.engine_denied", status=response.status, said=quoted(data, 200))
+            raise EngineDenied(
+                f"the speech server refuses everybody with {response.status}: check its address and its key"
+                f" (it says: {quoted(data, 200)})"
+            )
         if response.status not in {200, 201, 202}:
             raise EngineFailed(f"the speech server refused with {response.status}: {quoted(data, 200)}")
         return _object(data)
@@ -93,7 +104,7 @@ class SpeechServer:
         `sound` is a WAV file, `fields` are sent beside `asked`.
 
         Raises:
-            EngineUnreachable: the server was away each time.
+            EngineUnreachable: the server was away each time, or lets nobody in (EngineDenied).
             EngineFailed: it refused, or gave no answer although it was there at least once: that may be due
                 to what it was sent, and must not be repeated for ever.
         """

@@ -20,6 +20,7 @@ from services.asr.worker.llm_topics import LlmTopics
 from services.asr.worker.peers import AsrPeer
 from services.asr.worker.run import Transcriber
 from services.asr.worker.settings import AsrWorkerSettings
+from services.asr.worker.speech_gate import SpeechGate
 from services.asr.worker.summaries import Summarizer
 from services.asr.worker.topics import LocalTopics
 
@@ -94,13 +95,15 @@ def _engine(settings: AsrWorkerSettings) -> Engine:
     if settings.cloud_engine.url:
         from services.asr.worker.cloud_engine import CloudEngine
 
-        return CloudEngine(settings.cloud_engine, language=settings.language, prompt=settings.initial_prompt)
+        cloud = CloudEngine(settings.cloud_engine, language=settings.language, prompt=settings.initial_prompt)
+        return SpeechGate(cloud)
     if settings.remote_engine.url:
         from services.asr.worker.remote_engine import RemoteEngine
 
-        return RemoteEngine(
+        remote = RemoteEngine(
             settings.remote_engine, language=settings.language, prompt=settings.initial_prompt
         )
+        return SpeechGate(remote)
     return FasterWhisper(settings)
 
 

@@ -1,13 +1,14 @@
 """Speech recognition by any server with OpenAI's `/v1/audio/transcriptions`."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from libs.common.storable import storable
 from services.asr.worker.engine import EngineFailed
 from services.asr.worker.engine_http import Json, SpeechServer, sound_of
 from services.asr.worker.engine_settings import RemoteEngineSettings
+from services.asr.worker.remote_words import Words
 from services.asr.worker.speech import Segment, Span, Word
 
 _WANTED = (
@@ -15,6 +16,7 @@ _WANTED = (
     ("timestamp_granularities[]", "segment"),
     ("timestamp_granularities[]", "word"),
 )
+_SILENCE, _UNSURE = 0.6, -1.0
 
 
 class RemoteEngine:
@@ -49,10 +51,10 @@ def language_of(answer: Json) -> str:
 
 
 def segments(answer: Json, span: Span) -> Iterator[Segment]:
-    """Yield the segments of an answer on the recording's clock.
+    """Yield the segments of an answer on the recording's clock, without those that it calls silence itself.
 
-    Words come beside the segments and are given to the one that they begin in. A server that gives no times
-    has one segment for the whole chunk.
+    Words come beside the segments and are given to the one that they spell. A server that gives no times has
+    one segment for the whole chunk.
 
     Raises:
         EngineFailed: times or texts are missing.
@@ -61,27 +63,34 @@ def segments(answer: Json, span: Span) -> Iterator[Segment]:
         raise EngineFailed("the speech server's answer is no transcription")
     try:
         words = [_word(item, span) for item in answer.get("words") or ()]
-        found = [
-            Segment(_clock(item["start"], span), _clock(item["end"], span), str(item["text"]))
-            for item in answer.get("segments") or ()
-        ]
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        found = [(_segment(item, span), _silent(item)) for item in answer.get("segments") or ()]
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise EngineFailed(f"the speech server's segments make no sense: {error!r}") from error
     if not found and words:
-        text = "".join(word.text for word in words)
-        found = [Segment(words[0].start_ms, words[-1].end_ms, text)]
+        text = answer.get("text") or "".join(word.text for word in words)
+        found = [(Segment(words[0].start_ms, words[-1].end_ms, text), False)]
     if not found and (answer.get("text") or "").strip():
-        found = [Segment(span.start_ms, span.end_ms, answer["text"])]
-    for index, segment in enumerate(found):
-        until = found[index + 1].start_ms if index + 1 < len(found) else span.end_ms + 1
-        mine = _between(words, segment.start_ms if index else span.start_ms, until)
-        # words without their punctuation would lose it from the text
-        whole = "".join(word.text for word in mine).replace(" ", "") == segment.text.replace(" ", "")
-        yield Segment(segment.start_ms, segment.end_ms, segment.text, mine if whole else ())
+        found = [(Segment(span.start_ms, span.end_ms, answer["text"]), False)]
+    beside = Words(words)
+    for segment, silent in found:
+        mine = beside.of(segment.text, segment.start_ms)
+        if not silent:
+            yield Segment(segment.start_ms, segment.end_ms, segment.text, mine)
 
 
-def _between(words: Sequence[Word], start_ms: int, until_ms: int) -> tuple[Word, ...]:
-    return tuple(word for word in words if start_ms <= word.start_ms < until_ms)
+def _silent(item: Json) -> bool:
+    """Tell whether the engine takes a segment for silence: Whisper's own rule and its own thresholds.
+
+    A text that it is sure of stays: the probability alone is often high for real speech.
+    """
+    silence, sureness = item.get("no_speech_prob"), item.get("avg_logprob")
+    if silence is None or float(silence) <= _SILENCE:
+        return False
+    return sureness is None or float(sureness) < _UNSURE
+
+
+def _segment(item: Json, span: Span) -> Segment:
+    return Segment(_clock(item["start"], span), _clock(item["end"], span), str(item["text"]))
 
 
 def _word(item: Json, span: Span) -> Word:

@@ -12,7 +12,7 @@ from pydantic import SecretStr, ValidationError
 
 from libs.common.testing import eventually
 from services.asr.worker.cloud_engine import CloudEngine
-from services.asr.worker.engine import EngineFailed, EngineUnreachable
+from services.asr.worker.engine import EngineDenied, EngineFailed, EngineUnreachable
 from services.asr.worker.engine_settings import CloudEngineSettings, RemoteEngineSettings
 from services.asr.worker.settings import AsrWorkerSettings
 from services.asr.worker.speech import Span
@@ -64,7 +64,7 @@ async def test_a_job_is_submitted_polled_and_its_times_come_back_on_the_recordin
         "zh",
         [(2_500, 3_000, "利率下降")],
     )
-    assert positions == [2_000, 3_500, 2_000, 5_000]
+    assert positions == [2_142, 3_500, 3_500, 5_000]
     (sent,) = server.submitted
     assert (sent["model"], sent["language"], sent["prompt"], sent["authorization"]) == (
         "m",
@@ -110,6 +110,28 @@ async def test_a_service_that_is_away_is_an_outage_and_charges_nobody(wav: Path)
     await nobody.close()
 
 
+async def test_a_key_that_is_refused_is_an_outage_at_each_call(wav: Path) -> None:
+    async with service() as (engine, server):
+        server.submissions = [401]
+        with pytest.raises(EngineDenied, match="401"):
+            await engine.transcribe(wav, SPAN, lambda _: None)
+        server.jobs = [{"status": "running"}, 403]
+        with pytest.raises(EngineDenied, match="403"):
+            await engine.transcribe(wav, SPAN, lambda _: None)
+        server.submissions = [404]
+        with pytest.raises(EngineDenied, match="404"):
+            await engine.transcribe(wav, SPAN, lambda _: None)
+
+
+async def test_a_job_that_lives_moves_on_though_its_service_tells_no_progress(wav: Path) -> None:
+    positions: list[int] = []
+    async with service(polls=99) as (engine, server):
+        server.jobs = [{"status": "running"}] * 98 + [DONE]
+        await engine.transcribe(wav, SPAN, positions.append)
+    assert positions == sorted(set(positions)), "each poll is a step"
+    assert len(positions) == 99
+
+
 async def test_a_submission_that_hangs_each_time_is_charged_since_the_chunk_may_be_why(wav: Path) -> None:
     async with service(timeout_seconds=0.1, attempts=2) as (engine, server):
         server.submissions = ["hang", "hang"]
@@ -143,7 +165,7 @@ async def test_a_failed_job_or_a_malformed_answer_is_a_failed_try(wav: Path, job
 
 @pytest.mark.parametrize(
     ("said", "position"),
-    [("NaN", 2_000), ("1e400", 5_000), ("9" * 400, 5_000), ("-3", 2_000), ('"x"', 2_000)],
+    [("NaN", 2_142), ("1e400", 5_000), ("9" * 400, 5_000), ("-3", 2_142), ('"x"', 2_142)],
 )
 async def test_a_progress_that_makes_no_sense_costs_no_run(wav: Path, said: str, position: int) -> None:
     positions: list[int] = []

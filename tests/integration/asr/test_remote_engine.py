@@ -11,10 +11,11 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
-from services.asr.worker.engine import EngineFailed, EngineUnreachable
+from services.asr.worker.engine import EngineDenied, EngineFailed, EngineUnreachable
 from services.asr.worker.engine_settings import RemoteEngineSettings
 from services.asr.worker.remote_engine import RemoteEngine, segments
 from services.asr.worker.speech import Span, Word
+from services.task.settings import TaskSettings
 from tests import http_server
 
 SPAN = Span(1, 2_000, 5_000)
@@ -101,8 +102,8 @@ async def test_a_chunk_is_sent_as_wav_and_its_times_come_back_on_the_recordings_
         (3_500, 4_500, "债券，上涨"),
     ]
     assert found[0].words == (Word("利率", 2_000, 2_500), Word("下降", 2_500, 3_000))
-    # its words lack the comma: the text with it is worth more
-    assert found[1].words == ()
+    # the words lack the comma, which the text has
+    assert found[1].words == (Word("债券，", 3_500, 4_000), Word("上涨", 4_000, 4_500))
 
 
 def test_a_server_without_times_gives_one_segment_and_silence_gives_none() -> None:
@@ -144,7 +145,7 @@ async def test_a_server_that_is_away_each_time_is_an_outage_and_no_failed_try(wa
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (web.Response(status=401, text="no key"), "401: no key"),
+        (web.Response(status=400, text="too short"), "400: too short"),
         (web.Response(text="<html>"), "no JSON"),
         (web.json_response(["x"]), "no JSON object"),
         (web.json_response({"text": 7}), "no transcription"),
@@ -155,3 +156,79 @@ async def test_a_refusal_is_not_repeated(wav: Path, answer: web.Response, said: 
         with pytest.raises(EngineFailed, match=said):
             await remote.transcribe(wav, SPAN, lambda _: None)
         assert len(asked) == 1
+
+
+@pytest.mark.parametrize("status", [401, 402, 403, 404, 405, 407])
+async def test_a_server_that_lets_nobody_in_is_an_outage_that_says_what_to_mend(
+    wav: Path, status: int
+) -> None:
+    async with engine(lambda _: web.Response(status=status, text="no key")) as (remote, asked):
+        with pytest.raises(EngineDenied, match=f"{status}: check its address and its key .*no key"):
+            await remote.transcribe(wav, SPAN, lambda _: None)
+        assert len(asked) == 1
+
+
+def words_of(text: str, *words: str) -> list[str]:
+    """Return what becomes of the words of a segment, half a second each."""
+    given = [{"word": word, "start": place / 2, "end": place / 2 + 0.5} for place, word in enumerate(words)]
+    (segment,) = segments({"segments": [{"start": 0.0, "end": 3.0, "text": text}], "words": given}, SPAN)
+    assert [word.start_ms for word in segment.words] == [2_000 + 500 * i for i in range(len(segment.words))]
+    return [word.text for word in segment.words]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "words"),
+    [
+        (
+            " Hello, World! It's me.",
+            ["hello", "world", "It's", "me"],
+            [" Hello,", " World!", " It's", " me."],
+        ),
+        ("“国债”（十年）涨了。", ["国债", "十年", "涨", "了"], ["“国债”（", "十年）", "涨", "了。"]),
+        ("Straße — neu", ["STRASSE", "neu"], ["Straße", " — neu"]),
+        ("one two", ["one", "three"], []),
+        ("one two", ["one"], []),
+        ("…", ["x"], []),
+    ],
+)
+def test_words_are_the_texts_with_its_punctuation_and_none_where_they_say_something_else(
+    text: str, given: list[str], words: list[str]
+) -> None:
+    assert words_of(text, *given) == words
+    assert not words or "".join(words) == text
+
+
+def test_words_find_their_segment_by_order_though_the_times_differ_a_little() -> None:
+    answer = {
+        "segments": [
+            {"start": 0.0, "end": 1.0, "text": "利率。"},
+            {"start": 1.02, "end": 2.0, "text": "（笑）"},
+            {"start": 2.02, "end": 3.0, "text": "利率！"},
+        ],
+        "words": [{"word": "利率", "start": 0.0, "end": 1.0}, {"word": "利率", "start": 2.0, "end": 3.0}],
+    }
+    assert [[word.text for word in found.words] for found in segments(answer, SPAN)] == [
+        ["利率。"], [], ["利率！"]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ({"no_speech_prob": 0.98, "avg_logprob": -1.4}, False),
+        ({"no_speech_prob": 0.98}, False),
+        ({"no_speech_prob": 0.98, "avg_logprob": -0.2}, True),
+        ({"no_speech_prob": 0.2, "avg_logprob": -1.4}, True),
+        ({}, True),
+    ],
+)
+def test_a_segment_that_the_engine_takes_for_silence_is_none(said: dict[str, float], kept: bool) -> None:
+    thanks = {"start": 0.0, "end": 2.0, "text": "Thanks for watching!", **said}
+    assert bool(list(segments({"segments": [thanks]}, SPAN))) is kept
+
+
+def test_by_default_all_calls_of_a_chunk_are_over_before_its_run_counts_as_stalled() -> None:
+    settings, task = RemoteEngineSettings(), TaskSettings()
+    pauses = sum(settings.first_pause_seconds * 2**number for number in range(settings.attempts - 1))
+    stall_seconds = task.stall_seconds_by_type.get("asr", task.stall_seconds)
+    assert settings.attempts * settings.timeout_seconds + pauses < stall_seconds
