@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import rjieba
 
+from services.asr.shortening import shortened
 from services.asr.slicing.selection import Planned, Words
 
 TITLE_LEAST, TITLE_MOST, DESCRIPTION_MOST, TOPICS_LEAST, TOPICS_MOST = 2, 12, 128, 2, 6
@@ -14,7 +15,6 @@ TOPIC_CHARACTERS = 24
 
 # Nouns of all kinds, nouns made of verbs and adjectives, idioms and Latin words carry what a text is about.
 _TELLING = ("n", "vn", "an", "i", "l", "j", "eng")
-_SENTENCE_ENDS = "。！？!?；;."
 _EDGES = " \t\r\n，。！？、；：,.!?;:…-—~·「」『』“”‘’\"'()（）《》【】[]"
 _SPACES = re.compile(r"\s+")
 
@@ -38,7 +38,7 @@ def bounded(title: str, description: str, about: Iterable[str], otherwise: Words
 
     Topics that it left out are taken from `otherwise`.
     """
-    head, text = cut_between_words(title, TITLE_MOST), shortened(description)
+    head, text = cut_between_words(title, TITLE_MOST), shortened(description, DESCRIPTION_MOST)
     if len(head) < TITLE_LEAST or not text:
         return None
     named = [_SPACES.sub(" ", topic).strip(_EDGES)[:TOPIC_CHARACTERS] for topic in about]
@@ -80,19 +80,7 @@ def cut_between_words(text: str, most: int) -> str:
 
 def description(clip: Planned) -> str:
     """Return what the clip is about in at most 128 characters: the topic's summary, else what is said."""
-    return shortened((clip.topic.summary if clip.topic else "") or clip.text)
-
-
-def shortened(text: str) -> str:
-    """Return the beginning of `text` in at most 128 characters: whole sentences, else an ellipsis."""
-    text = _SPACES.sub(" ", text).strip()
-    if len(text) <= DESCRIPTION_MOST:
-        return text
-    head = text[:DESCRIPTION_MOST]
-    end = max(head.rfind(mark) for mark in _SENTENCE_ENDS)
-    if end >= DESCRIPTION_MOST // 3:
-        return head[: end + 1]
-    return head[:-1].rstrip(_EDGES) + "…"
+    return shortened((clip.topic.summary if clip.topic else "") or clip.text, DESCRIPTION_MOST)
 
 
 def topics(clip: Planned) -> list[str]:

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +24,12 @@ Json = dict[str, Any]
 _LONGEST_PAUSE_SECONDS = 30.0
 _LONGEST_ANSWER_BYTES = 8 << 20
 _BLOCK_BYTES = 1 << 16
-# Refusals of a way of asking, not of the question: some servers answer 500 to a json_schema they can't do.
-_ANOTHER_WAY = frozenset({400, 404, 415, 422, 500, 501})
+# Refusals of a way of asking, not of the question.
+_ANOTHER_WAY = frozenset({400, 404, 415, 422, 501})
+# Some servers answer so to a json_schema they can't do, each time; others when they are in trouble for once.
+_BROKEN, _TIMES_BROKEN = 500, 2
+# A server is restarted and updated: a way that it once refused is tried again after so long.
+_AGAIN_SECONDS = 600.0
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
 
 
@@ -37,19 +43,25 @@ class _Busy(Exception):
 
     message: str
     pause_seconds: float | None = None
+    broken: bool = False
 
 
 class ChatModel:
     """One chat model behind an OpenAI-compatible URL.
 
-    Asks for structured output by json_schema, else json_object, else in plain words, and remembers what the
-    server can do. Failed calls are counted and repeated here and nowhere else.
+    Asks for structured output by json_schema, else json_object, else in plain words, and remembers for some
+    minutes what the server can do. Failed calls are counted and repeated here and nowhere else.
     """
 
-    def __init__(self, settings: LlmSettings) -> None:
+    def __init__(self, settings: LlmSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Prepare to ask; `clock` gives seconds that only rise."""
         self._settings = settings
+        self._clock = clock
         self._session: aiohttp.ClientSession | None = None
         self._way = 0
+        self._way_until = 0.0
+        # answers of `_BROKEN` in a row
+        self._broken = 0
 
     @property
     def name(self) -> str:
@@ -86,20 +98,34 @@ class ChatModel:
             await self._session.close()
 
     async def _any_way(self, system: str, user: str, schema: Json) -> Json:
-        """Ask in the best way known to work, then in plainer ones."""
+        """Ask in the best way known to work, then in plainer ones where the server can't do it.
+
+        A single `_BROKEN` says nothing of the way: that question is for `ask` to repeat.
+        """
+        if self._clock() >= self._way_until:
+            self._way = 0
         formats: list[Json | None] = [
             {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}},
             {"type": "json_object"},
             None,
         ]
-        refusal: _Refused | None = None
+        refusal: _Refused | _Busy | None = None
         for way in range(self._way, len(formats)):
             try:
                 answer = await self._post(system, user, formats[way])
             except _Refused as error:
                 refusal = error
                 continue
-            self._way = way
+            except _Busy as busy:
+                self._broken = self._broken + 1 if busy.broken else 0
+                if self._broken < _TIMES_BROKEN:
+                    raise
+                refusal = busy
+                continue
+            self._broken = 0
+            if way > self._way:
+                self._way, self._way_until = way, self._clock() + _AGAIN_SECONDS
+                log.warning("llm.asked_plainer", way=way, again_seconds=_AGAIN_SECONDS, refusal=str(refusal))
             return _content(answer)
         raise refusal or _Refused("the server refuses every way of asking")
 
@@ -120,7 +146,8 @@ class ChatModel:
                     raise _Refused(f"status {response.status}: {quoted(data, 200)}")
                 if response.status != 200:
                     pause = _seconds(response.headers.get("Retry-After", ""))
-                    raise _Busy(f"status {response.status}: {quoted(data, 200)}", pause)
+                    broken = response.status == _BROKEN
+                    raise _Busy(f"status {response.status}: {quoted(data, 200)}", pause, broken)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise _Busy(f"{type(error).__name__}: {error}") from error
         answer: Json = _parsed(data)

@@ -2,9 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
+import structlog
+
+from services.asr.shortening import shortened
 from services.asr.worker.llm_errors import WrongAnswer
 from services.asr.worker.llm_questions import Json, Model, Question, line_number, window_end
 from services.asr.worker.speech import OnShare, Topic, Utterance, ignore_share
+
+log = structlog.get_logger(__name__)
 
 _TITLE_CHARACTERS = 24
 _SUMMARY_CHARACTERS = 500
@@ -102,14 +107,21 @@ def _topic(utterances: Sequence[Utterance], first: int, end: int, item: Json) ->
     given = item.get("keywords")
     words = [str(word).strip()[:_TITLE_CHARACTERS] for word in given] if isinstance(given, list) else []
     return Topic(
-        title=str(item["title"]).strip()[:_TITLE_CHARACTERS],
-        summary=str(item["summary"]).strip()[:_SUMMARY_CHARACTERS],
+        title=_bounded(str(item["title"]), _TITLE_CHARACTERS),
+        summary=_bounded(str(item["summary"]), _SUMMARY_CHARACTERS),
         keywords=tuple(dict.fromkeys(filter(None, words)))[:_KEYWORDS],
         start_ms=utterances[first].start_ms,
         end_ms=utterances[end - 1].end_ms,
         first=first,
         count=end - first,
     )
+
+
+def _bounded(text: str, most: int) -> str:
+    """Keep a text within its bound: whole sentences, else with an ellipsis; that something went is logged."""
+    if len(text.strip()) > most:
+        log.info("asr.llm_text_shortened", characters=len(text), most=most)
+    return shortened(text, most)
 
 
 _QUESTION = Question(SYSTEM, SCHEMA, checked)

@@ -65,16 +65,54 @@ async def test_topics_are_asked_for_by_index_and_cover_all_utterances() -> None:
     assert server.keys == ["Bearer secret"]
 
 
-async def test_a_server_that_cannot_do_a_schema_is_asked_in_plainer_ways_and_that_is_remembered() -> None:
+@pytest.mark.parametrize(
+    ("code", "formats"),
+    [
+        (400, ["json_schema", "json_object", "text", "text"]),
+        (422, ["json_schema", "json_object", "text", "text"]),
+        (500, ["json_schema", "json_schema", "json_object", "text", "text"]),
+    ],
+)
+async def test_a_server_that_cannot_do_a_schema_is_asked_in_plainer_ways_and_that_is_remembered(
+    code: int, formats: list[str]
+) -> None:
     def picky(body: dict[str, object], _number: int) -> web.Response:
         if "response_format" in body:
-            return web.Response(status=500, text="boom")
+            return web.Response(status=code, text="boom")
         return completion(f"Here you are:\n```json\n{topics(0)}\n```\n")
 
     async with llm(picky) as (model, server):
         await model.topics(said(2))
         await model.topics(said(2))
-    assert server.formats == ["json_schema", "json_object", "text", "text"]
+    assert server.formats == formats
+
+
+async def test_a_single_error_of_a_server_changes_no_way_of_asking() -> None:
+    fine = says(topics(0))
+    async with llm(status(500), fine, status(500), fine) as (model, server):
+        await model.topics(said(2))
+        await model.topics(said(2))
+    assert server.formats == ["json_schema"] * 4
+
+
+async def test_a_way_that_was_refused_is_tried_again_later() -> None:
+    now, fine = [0.0], says(topics(0))
+    async with serving(status(400), fine, fine, fine) as server:
+        model = ChatModel(LlmSettings(base_url=server.base_url), clock=lambda: now[0])
+        for seconds in (1, 1, 600):
+            await model.ask("s", "u", {})
+            now[0] += seconds
+        await model.ask("s", "u", {})
+        await model.close()
+    assert server.formats == ["json_schema", "json_object", "json_object", "json_object", "json_schema"]
+
+
+async def test_a_summary_is_shortened_at_a_sentence_and_a_title_says_that_it_goes_on() -> None:
+    long = {"first": 0, "title": "标" * 30, "summary": "第一句话。" * 120, "keywords": []}
+    async with llm(says(json.dumps({"topics": [long]}))) as (model, _server):
+        (found,), _ = await model.topics(said(2))
+    assert found.summary == "第一句话。" * 100
+    assert found.title == "标" * 23 + "…"
 
 
 async def test_a_cut_answer_is_never_mended_but_asked_for_in_halves() -> None:

@@ -189,3 +189,14 @@ async def test_without_a_model_nothing_is_kept(tmp_path: Path) -> None:
     assert (source, len(planned)) == ("topics", 3)
     assert all(clip.words is not None and clip.words.source == "local" for clip in planned)
     assert [key async for key in LocalStore(tmp_path).list(KEEP)] == []
+
+
+async def test_the_model_sees_a_long_clip_to_its_end_and_is_told_of_the_gaps(tmp_path: Path) -> None:
+    long = selection(said(900), topics=(topic("全部", 0, 900),), duration_ms=9_000_000)
+    async with chooser(tmp_path, says(words())) as (chosen, server):
+        planned, _ = await chosen.choose(long, KEEP)
+    longest = max(planned, key=lambda clip: len(clip.text))
+    assert len(longest.text) > 3_000
+    line = next(text for text in question(server, 0).splitlines() if " … " in text)
+    assert len(line) < 3_010
+    assert line.endswith(longest.text[-200:])
