@@ -130,7 +130,7 @@ class TelemetrySettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="FRONTROW_", frozen=True)
 
     log_level: str = Field(default="INFO", pattern="^(DEBUG|INFO|WARNING|ERROR)$")
-    otlp_endpoint: str | None = Field(default=None, description="OTLP/gRPC collector, as http://host:4317")
+    otlp_endpoint: str | None = Field(default=None, description="OTLP/gRPC collector, as https://host:4317")
     traces_per_second: float = Field(
         default=10.0, ge=0, description="new traces recorded at most; what continues a recorded one always is"
     )

@@ -97,7 +97,8 @@ def configure(
     process without a `transport` has none.
 
     Raises:
-        InsecureTransport, MetricsUnservable: the page of metrics can't be served as the settings have it.
+        InsecureTransport, MetricsUnservable: the page of metrics can't be served as the settings have it, or
+            the collector would be told in plaintext.
     """
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -134,8 +135,10 @@ def _export(tracers: TracerProvider, settings: TelemetrySettings, endpoint: str)
     from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+    from libs.common.plaintext import permit_url
     from libs.common.redacted_spans import RedactingExporter
 
+    permit_url(endpoint, "traces and metrics")
     insecure = endpoint.startswith("http://")
     exporter = RedactingExporter(OTLPSpanExporter(endpoint=endpoint, insecure=insecure))
     tracers.add_span_processor(BatchSpanProcessor(exporter))

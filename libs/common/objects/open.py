@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from libs.common.objects.local import LocalStore
 from libs.common.objects.s3 import S3Store
 from libs.common.objects.store import ObjectStore
+from libs.common.plaintext import permit_url
 from libs.common.redaction import Secret, note_secret
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def open_url(url: str) -> ObjectStore:
 
     Raises:
         ValueError: the scheme or an option is unknown, or the bucket is missing.
+        InsecureTransport: the endpoint would be called in plaintext beyond this machine.
     """
     parts = urlsplit(url)
     if parts.scheme == "s3":
@@ -73,4 +75,5 @@ def _open_s3(bucket: str, path: str, query: str) -> ObjectStore:
     environment = S3Environment()
     found = {"endpoint": environment.endpoint, "region": environment.region}
     config = {name: value for name, value in found.items() if value} | options
+    permit_url(config.get("endpoint", ""), "the object store")
     return S3Store(bucket, unquote(path).strip("/"), config)

@@ -17,13 +17,13 @@ from libs.common.client import connect
 from libs.common.dial import dial
 from libs.common.handlers import without_secrets
 from libs.common.loops import Loop
-from libs.common.objects import open_store
+from libs.common.objects import ObjectStore, open_store
 from libs.common.surroundings import Surroundings
 from services.asr.slicing.peers import SlicingPeer, TaskUrls
 from services.asr.slicing.selection import Rules
 from services.asr.slicing.settings import SlicingWorkerSettings
 from services.asr.worker.llm_questions import Model
-from services.asr.worker.llm_settings import LlmSettings
+from services.asr.worker.llm_settings import LlmSettings, permit_key
 
 log = structlog.get_logger(__name__)
 
@@ -52,12 +52,16 @@ class SlicingWorker:
         self._channel: grpc.aio.Channel | None = None
         self._worker: Worker | None = None
         self._urls_channel: grpc.aio.Channel | None = None
+        self._store: ObjectStore | None = None
         self._model: Model | None = None
         self._handler: Handler | None = None
 
     async def start(self) -> None:
         """Open the channels and begin to claim. Remove what killed workers left in the scratch folder."""
         settings, common = self._settings, self._common
+        # what the handler opens at its first run must be refused now, not then
+        permit_key(settings.llm)
+        self._store = open_store(common.store)
         left = await asyncio.to_thread(scratch.sweep, settings.scratch, "slicing")
         if left:
             log.info("slicing.scratch_swept", folders=left)
@@ -99,10 +103,11 @@ class SlicingWorker:
 
     def _build(self, worker: Any, asr: grpc.aio.Channel, task: grpc.aio.Channel) -> Handler:
         settings, common = self._settings, self._common
-        store = open_store(common.store)
+        if self._store is None:
+            raise RuntimeError("the worker runs only between start and stop")
         self._model = _model(settings.llm)
-        place = worker.Place(store, common.store.object_store, settings.scratch)
-        chooser = worker.Chooser(store, _rules(settings), self._model)
+        place = worker.Place(self._store, common.store.object_store, settings.scratch)
+        chooser = worker.Chooser(self._store, _rules(settings), self._model)
         handler: Handler = worker.Slicing(SlicingPeer(asr), TaskUrls(task), chooser, place)
         return handler
 

@@ -14,6 +14,7 @@ import aiohttp
 import structlog
 
 from libs.common.loops import backoff_seconds
+from libs.common.plaintext import permit_url
 from libs.common.redaction import quoted
 from services.asr.worker.engine import EngineDenied, EngineFailed, EngineUnreachable
 from services.asr.worker.engine_settings import CloudEngineSettings, RemoteEngineSettings
@@ -54,7 +55,13 @@ class SpeechServer:
     """
 
     def __init__(self, settings: ServerSettings, *, language: str = "", prompt: str = "") -> None:
-        """Send each chunk with the model's name, and with `language` and `prompt` unless they are empty."""
+        """Send each chunk with the model's name, and with `language` and `prompt` unless they are empty.
+
+        Raises:
+            InsecureTransport: the key would go in plaintext beyond this machine.
+        """
+        if settings.api_key.get_secret_value():
+            permit_url(settings.url, "the key of the speech server")
         self._settings = settings
         self._url = settings.url.rstrip("/")
         self._session: aiohttp.ClientSession | None = None

@@ -15,7 +15,7 @@ from libs.common.loops import backoff_seconds
 from libs.common.redaction import quoted
 from libs.common.storable import storable
 from services.asr.worker.llm_errors import AnswerTooLong, LlmFailed
-from services.asr.worker.llm_settings import LlmSettings
+from services.asr.worker.llm_settings import LlmSettings, permit_key
 
 log = structlog.get_logger(__name__)
 
@@ -54,7 +54,12 @@ class ChatModel:
     """
 
     def __init__(self, settings: LlmSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Prepare to ask; `clock` gives seconds that only rise."""
+        """Prepare to ask; `clock` gives seconds that only rise.
+
+        Raises:
+            InsecureTransport: the key would go in plaintext beyond this machine.
+        """
+        permit_key(settings)
         self._settings = settings
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None

@@ -3,6 +3,7 @@
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from libs.common.plaintext import permit_url
 from libs.common.redaction import Secret
 
 
@@ -20,3 +21,9 @@ class LlmSettings(BaseSettings):
         default=1.0, ge=0, le=60, description="Pause after a first failed call; doubles up to 30 s."
     )
     max_answer_tokens: int = Field(default=4096, ge=256, le=65_536, description="Limit of one answer.")
+
+
+def permit_key(settings: LlmSettings) -> None:
+    """Let the key be sent. Raises InsecureTransport where it would go in plaintext beyond this machine."""
+    if settings.api_key.get_secret_value():
+        permit_url(settings.base_url, "the key of the language model")

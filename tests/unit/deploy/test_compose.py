@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings
 
 from libs.common import metrics_endpoint
 from libs.common.database_passwords import OWN_FILE
+from libs.common.plaintext import PlaintextSettings
 from libs.common.settings import (
     DatabaseSettings,
     PeerSettings,
@@ -193,7 +194,7 @@ def _variables(*models: type[BaseSettings]) -> set[str]:
     }
 
 
-_PROCESS = _variables(TransportSettings, PeerSettings, StoreSettings, TelemetrySettings)
+_PROCESS = _variables(TransportSettings, PeerSettings, StoreSettings, TelemetrySettings, PlaintextSettings)
 _OF_MODULE = {
     "services.task": _PROCESS | _variables(DatabaseSettings, TaskSettings),
     "services.review": _PROCESS | _variables(DatabaseSettings, ReviewSettings),
@@ -203,7 +204,7 @@ _OF_MODULE = {
     "services.asr.worker": _PROCESS | _variables(AsrWorkerSettings),
     "services.asr.slicing": _PROCESS | _variables(SlicingWorkerSettings),
     "services.migrate": _variables(DatabaseSettings, TelemetrySettings),
-    "cli": _variables(TransportSettings, PeerSettings, ProcessSettings, DatabaseSettings),
+    "cli": _variables(TransportSettings, PeerSettings, ProcessSettings, DatabaseSettings, PlaintextSettings),
 }
 
 
@@ -262,3 +263,15 @@ def test_what_the_image_copies_is_let_through_to_the_build() -> None:
     for folder in copied:
         assert f"!{folder}/" in ignored
     assert "USER frontrow" in dockerfile
+
+
+def test_whatever_is_called_in_plaintext_is_named_as_such_and_nothing_else_is() -> None:
+    for name in OURS:
+        environment = {key: str(value) for key, value in SERVICES[name].get("environment", {}).items()}
+        assert "FRONTROW_INSECURE_PLAINTEXT" not in environment, "that would open the servers, too"
+        plain = {
+            host for value in environment.values() for host in re.findall(r"http://([a-z0-9.-]+)", value)
+        }
+        permitted = set(filter(None, environment.get("FRONTROW_PLAINTEXT_HOSTS", "").split(",")))
+        assert plain <= permitted, (name, plain)
+        assert permitted <= {"objects", "collector"}
