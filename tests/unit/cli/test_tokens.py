@@ -1,11 +1,14 @@
 """The file of tokens that the command line writes is the one that servers read."""
 
+import base64
 import json
+import secrets
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from cli.commands import tokens
 from cli.main import main
 from libs.common.access import TokenFile
 
@@ -52,3 +55,12 @@ def test_what_is_wrong_is_told(path: Path) -> None:
     assert "editor" in _run(path, "add", "ann", "--role", "king").output
     path.write_text("[[tokens]]\nsubject = 3\n")
     assert "tokens.0.subject" in _run(path, "list").output
+
+
+def test_a_token_is_as_many_random_bits_as_a_key_so_that_nobody_guesses_it(path: Path) -> None:
+    made = {_run(path, "add", f"user-{number}", "--role", "editor").stdout.strip() for number in range(8)}
+    assert len(made) == 8
+    for token in made:
+        random = base64.urlsafe_b64decode(token.removeprefix("ft_") + "=")
+        assert len(random) * 8 >= 256
+    assert tokens.secrets is secrets, "of the system's own source"

@@ -2,13 +2,14 @@
 
 import asyncio
 import hashlib
+import hmac
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
 import pytest
 
-from libs.common import health_probe
+from libs.common import access, health_probe
 from libs.common.access import ANYONE, Rules, TokenFile
 from libs.common.bearer import BearerToken
 from libs.common.client import connect, error_info, reason_of
@@ -88,6 +89,26 @@ async def test_what_is_no_known_token_is_refused_and_never_repeated(tmp_path, va
         assert refused.code() is grpc.StatusCode.UNAUTHENTICATED
         assert reason_of(refused) in {"TOKEN_MISSING", "TOKEN_UNKNOWN"}
         assert "nonsense" not in str(refused)
+
+
+def test_how_long_a_token_takes_tells_nothing_of_those_that_are_known(tmp_path, monkeypatch):
+    """All are compared, whichever fits, and each in constant time."""
+    seen: list[tuple[str, str]] = []
+    compare = hmac.compare_digest
+
+    def noting(one: str, other: str) -> bool:
+        seen.append((one, other))
+        return compare(one, other)
+
+    monkeypatch.setattr(access.hmac, "compare_digest", noting)
+    tokens = TokenFile(_tokens(tmp_path, ann="editor", bob="ops", eve="worker"))
+    for token, subject in (("token-of-ann", "ann"), ("token-of-eve", "eve"), ("token-of-nobody", None)):
+        seen.clear()
+        found = tokens.find(token)
+        assert (found and found.subject) == subject
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        assert [other for _, other in seen] == [digest] * 3
+        assert len({one for one, _ in seen}) == 3
 
 
 async def test_a_role_that_a_method_does_not_name_may_not_call_it(tmp_path):

@@ -11,7 +11,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from libs.common.client import error_info
+from libs.common.client import connect, error_info
 from libs.common.interceptors import errors
 from libs.common.interceptors.admission import ALWAYS_IN
 from libs.common.testing import eventually
@@ -147,3 +147,31 @@ async def test_a_client_that_reads_nothing_of_its_stream_keeps_its_place_for_a_w
         await eventually(lambda: not stub.server.in_flight.methods, 10)
         assert (await stub.Watch(Request(), timeout=5).read()).text.startswith("x")
         unread.cancel()
+
+
+async def test_calls_that_never_send_anything_keep_others_out_only_until_their_connection_ends():
+    async def ask(_request, _context):
+        return Response(text="done")
+
+    async with Probe(ask=ask).serving(max_concurrent_rpcs=2) as stub:
+        most = stub.server._admission.most_calls
+        stranger = connect(stub.address)
+        # a unary method gets no word of a call whose message hasn't come
+        begin = stranger.stream_unary(ASK, request_serializer=Request.SerializeToString)
+        calls = [begin(timeout=60) for _ in range(most)]
+
+        async def is_full() -> bool:
+            call = stub.Ask(Request(), timeout=5)
+            code = await call.code()
+            assert code in {grpc.StatusCode.OK, grpc.StatusCode.CANCELLED, grpc.StatusCode.RESOURCE_EXHAUSTED}
+            return code is not grpc.StatusCode.OK
+
+        await eventually(is_full, 10)
+        assert stub.server.in_flight.methods == []
+        assert not any(call.done() for call in calls)
+        await stranger.close()
+
+        async def is_served() -> bool:
+            return not await is_full()
+
+        await eventually(is_served, 10)
