@@ -6,7 +6,7 @@ from typing import Any
 
 import structlog
 
-from libs.common.access import Access
+from libs.common.access import Access, TokenMissing
 from libs.common.errors import DomainError, Kind
 from libs.common.interceptors.call import Serve, ServedCall, Step
 from libs.common.interceptors.context import acting_as, current_actor
@@ -26,6 +26,8 @@ def authorised(access: Access, *, certified: bool) -> Step:
 
     def step(proceed: Serve) -> Serve:
         async def serve(call: ServedCall) -> Any:
+            if call.says_twice(AUTHORIZATION):  # what stands before us may have looked at the other one
+                raise TokenMissing("send metadata `authorization` once; this call has several")
             principal = access.admit(call.method, call.metadata(AUTHORIZATION))
             if principal is None:  # nobody answers for the name that a stranger gives
                 structlog.contextvars.bind_contextvars(actor="")

@@ -53,6 +53,10 @@ class ServedCall:
         value = self._metadata.get(key)
         return value.decode("latin-1") if isinstance(value, bytes) else value
 
+    def says_twice(self, key: str) -> bool:
+        """Tell whether the request's metadata has more than one value of a key."""
+        return sum(name == key for name, _ in self.context.invocation_metadata() or ()) > 1
+
 
 Serve = Callable[[ServedCall], Awaitable[Any]]
 """Serve a call to its end; what it returns is the answer of a unary method."""

@@ -83,13 +83,22 @@ class SystemCampaign(Campaign):
             self._samples += self.fleet.sample(time.monotonic())
             await asyncio.sleep(SAMPLE_SECONDS)
 
-    async def _rage(self) -> None:
-        faults: list[tuple[Callable[[], Awaitable[object]], int]] = [
+    @property
+    def kinds_of_faults(self) -> list[str]:
+        """Return the names under which the report counts faults."""
+        return [_name(fault) for fault, _ in self._faults()]
+
+    def _faults(self) -> list[tuple[Callable[[], Awaitable[object]], int]]:
+        """Return each kind of fault and how often it comes, once each has been."""
+        return [
             (self._kill_worker, 8), (self._kill_server, 5), (self._kill_postgres, 2),
             (self._restart_postgres, 1), (self._kill_store, 2), (self._clean_up, 2), (self._cut_network, 4),
             (self._cut_database, 2), (self._hold_network, 3), (self._jump_clock, 3), (self._fill_objects, 2),
             (self._fill_database, 2),
         ]  # fmt: skip
+
+    async def _rage(self) -> None:
+        faults = self._faults()
         deck = [fault for fault, _ in faults]  # each once, then as often as it weighs
         ends = self._began + self._seconds
         while time.monotonic() < ends:
@@ -99,7 +108,7 @@ class SystemCampaign(Campaign):
                 if time.monotonic() >= ends:
                     break
                 await fault()
-                self.report.faults[fault.__name__.strip("_")] += 1
+                self.report.faults[_name(fault)] += 1
             deck = [fault for fault, weight in faults for _ in range(weight)]
 
     async def _calm(self) -> None:
@@ -181,3 +190,7 @@ class SystemCampaign(Campaign):
         report.run_again = sum(recording.run_again for recording in self._editors.recordings)
         report.megabytes = accounts.check_memory(self._samples)
         self._check_logs()
+
+
+def _name(fault: Callable[[], Awaitable[object]]) -> str:
+    return fault.__name__.strip("_")

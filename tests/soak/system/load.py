@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import grpc.aio
+from frontrow.client import METHOD, sign
+from frontrow.ingest.v1 import gallery_pb2, ingest_service_pb2, ingest_service_pb2_grpc
 from frontrow.review.v1 import key_service_pb2, key_service_pb2_grpc
 from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 
@@ -22,6 +25,7 @@ from tests.bench.child import Arguments, serve, spread
 CALL_SECONDS = 30.0
 BEAT_SECONDS = 0.1
 CALLERS = 64
+IMAGES = 20
 
 # Refused by the server's own code, or dropped by gRPC before that hears of it.
 _SHED = {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.CANCELLED}
@@ -62,7 +66,7 @@ class Tally:
 async def measure(arguments: Arguments) -> dict[str, Any]:
     """Call for so many seconds: `a_second` calls at an even pace, or as many as `CALLERS` manage for 0."""
     channel = connect(arguments["address"])
-    work = _call(arguments["what"], channel)
+    work = await _call(arguments["what"], channel)
     tally, beats = Tally(), Tally()
     beating = asyncio.create_task(_beat(channel, beats)) if arguments["what"] == "task" else None
     began = time.perf_counter()
@@ -78,7 +82,9 @@ async def measure(arguments: Arguments) -> dict[str, Any]:
     return {"seconds": seconds, "work": tally.facts(seconds), "beats": beats.facts(seconds)}
 
 
-def _call(what: str, channel: grpc.aio.Channel) -> Call:
+async def _call(what: str, channel: grpc.aio.Channel) -> Call:
+    if what == "ingest":
+        return await _submit(channel)
     if what == "task":
         create = task_service_pb2_grpc.TaskServiceStub(channel).CreateTask
         request = task_service_pb2.CreateTaskRequest(type="load")
@@ -86,6 +92,29 @@ def _call(what: str, channel: grpc.aio.Channel) -> Call:
     listing = key_service_pb2_grpc.KeyServiceStub(channel).ListBrandKeys
     asked = key_service_pb2.ListBrandKeysRequest(page_size=20)
     return lambda: listing(asked, timeout=CALL_SECONDS)
+
+
+async def _submit(channel: grpc.aio.Channel) -> Call:
+    """Return the call of a new spider; each is another article, signed anew, as no nonce is good twice."""
+    spiders = ingest_service_pb2_grpc.IngestServiceStub(channel)
+    key = await spiders.CreateSpider(ingest_service_pb2.CreateSpiderRequest(name=f"load {uuid.uuid4()}"))
+    submit = channel.unary_unary(
+        METHOD, response_deserializer=ingest_service_pb2.SubmitGalleryResponse.FromString
+    )
+    request = ingest_service_pb2.SubmitGalleryRequest()
+    gallery = request.gallery
+    gallery.kind, gallery.title, gallery.source = gallery_pb2.GALLERY_KIND_RUNWAY, "Show", "load"
+    gallery.brand, gallery.season_code = "Acne Studios", "FW26"
+    for position in range(1, IMAGES + 1):
+        gallery.images.add(url=f"https://load.example/look-{position}.jpg", position=position)
+
+    def call() -> Awaitable[object]:
+        request.request_id = str(uuid.uuid4())
+        gallery.source_url = f"https://load.example/shows/{request.request_id}"
+        raw = request.SerializeToString()
+        return submit(raw, metadata=sign(raw, key_id=key.key_id, secret=key.secret), timeout=CALL_SECONDS)
+
+    return call
 
 
 async def _beat(channel: grpc.aio.Channel, tally: Tally) -> None:

@@ -32,4 +32,9 @@ async def test_nothing_is_lost_nothing_comes_twice_and_all_is_idle_in_the_end(
     report = campaign.report
     tell(report)
     assert report.recordings >= 2
-    assert sum(report.faults.values()) >= 4 * share
+    expected = set(campaign.kinds_of_faults)
+    assert set(report.faults) <= expected
+    # the first deck has one of each kind, and takes far less than the whole time
+    missing = expected - set(report.faults)
+    assert not missing or share < 1.0, f"never happened: {sorted(missing)}"
+    assert sum(report.faults.values()) >= max(1.0, 4 * share)

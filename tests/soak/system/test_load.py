@@ -16,6 +16,19 @@ CLIENTS = 2
 # Bounded, not quick: callers and server share two processors with the database.
 LONGEST_ANSWER_MS, LONGEST_REFUSAL_P50_MS, LONGEST_BEAT_P99_MS = 8_000.0, 200.0, 1_500.0
 
+# Where a call takes the server longer than refusing it, it sheds by itself and says why; where both are as
+# cheap, as for an order of a task, gRPC's queue may fill first, and what it drops is told nothing.
+SHEDS_BY_ITSELF = {"review", "ingest"}
+REFUSED, DROPPED = "RESOURCE_EXHAUSTED SERVER_BUSY 1.0", "CANCELLED CANCELLED None"
+# The budget of a key is not what is tried.
+SETTINGS = {
+    "ingest": {
+        "FRONTROW_INGEST_SEALING_KEY": "5e" * 32,
+        "FRONTROW_INGEST_KEY_CALLS_PER_SECOND": "100000",
+        "FRONTROW_INGEST_KEY_BURST": "100000",
+    }
+}
+
 
 async def offer(log: Path, **arguments: Any) -> list[dict[str, Any]]:
     """Let some processes call at once; return what each saw."""
@@ -34,14 +47,15 @@ def worst(seen: list[dict[str, Any]], part: str, outcome: str, figure: str) -> f
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("context", ["task", "review"])
+@pytest.mark.parametrize("context", ["task", "review", "ingest"])
 async def test_twice_the_load_for_a_minute_is_shed_and_soon_forgotten(
     context: str, database_url: str, tmp_path: Path, share: float, tell: Callable[[object], None]
 ) -> None:
     module, log = f"services.{context}", tmp_path / "client.log"
     async with processes.context_server(
-        database_url, log=tmp_path / "server.log", module=module, context=context
-    ) as server:
+        database_url, log=tmp_path / "server.log", module=module, context=context,
+        **SETTINGS.get(context, {}),
+    ) as server:  # fmt: skip
         facts: dict[str, Any] = {"address": server.address, "what": context}
         alone = await offer(log, a_second=0, seconds=MEASURE_SECONDS, **facts)
         capacity = total(alone, "answered")
@@ -54,7 +68,8 @@ async def test_twice_the_load_for_a_minute_is_shed_and_soon_forgotten(
     assert total(seen, "refused") > 0
     assert total(seen, "failed") == 0, seen
     told = set().union(*(each["work"]["told"] for each in seen))
-    assert told <= {"RESOURCE_EXHAUSTED SERVER_BUSY 1.0", "CANCELLED CANCELLED None"}
+    assert told <= {REFUSED, DROPPED}
+    assert REFUSED in told or context not in SHEDS_BY_ITSELF, "the server itself refused nothing"
     assert worst(seen, "work", "answered", "max_ms") <= LONGEST_ANSWER_MS
     assert worst(seen, "work", "refused", "p50_ms") <= LONGEST_REFUSAL_P50_MS
     assert worst(seen, "beats", "answered", "p99_ms") <= LONGEST_BEAT_P99_MS

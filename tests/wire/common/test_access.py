@@ -111,6 +111,15 @@ def test_how_long_a_token_takes_tells_nothing_of_those_that_are_known(tmp_path, 
         assert len({one for one, _ in seen}) == 3
 
 
+async def test_of_two_tokens_none_is_taken(tmp_path):
+    _tokens(tmp_path, ann="editor", root="admin")
+    async with _guarded(tmp_path) as stub:
+        for tokens in (("root", "ann"), ("ann", "nobody"), ("ann", "ann")):
+            twice = tuple(("authorization", f"Bearer token-of-{name}") for name in tokens)
+            error = await failure(stub.Ask(Request(), metadata=twice))
+            assert (error.code(), reason_of(error)) == (grpc.StatusCode.UNAUTHENTICATED, "TOKEN_MISSING")
+
+
 async def test_a_role_that_a_method_does_not_name_may_not_call_it(tmp_path):
     _tokens(tmp_path, ann="editor", sue="spider", root="admin")
     async with _guarded(tmp_path) as stub:
