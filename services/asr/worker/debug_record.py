@@ -1,5 +1,6 @@
 """Keep what each stage of a run did, for the day when somebody asks why (domain.md 2.6)."""
 
+import asyncio
 import json
 import traceback
 from typing import Any
@@ -29,7 +30,8 @@ class DebugRecord:
         if not self._enabled:
             return
         try:
-            data = json.dumps(redacted_value(content), ensure_ascii=False).encode("utf-8", "replace")
+            # a long recording has a hundred thousand texts
+            data = await asyncio.to_thread(_encoded, content)
             await self._store.put_bytes(f"{self._prefix}/{stage}.json", data)
         except Exception as error:  # noqa: BLE001 - see the class: a record never costs a run
             log.warning("asr.debug_record_failed", stage=stage, error=repr(error)[:500])
@@ -46,3 +48,7 @@ class DebugRecord:
             "trace": traceback.format_exception(error),
         }
         await self.write("999_fail", content)
+
+
+def _encoded(content: dict[str, Any]) -> bytes:
+    return json.dumps(redacted_value(content), ensure_ascii=False).encode("utf-8", "replace")

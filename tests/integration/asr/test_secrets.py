@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from frontrow.asr.v1 import live_material_service_pb2 as pb
 from frontrow.task.v1 import task_pb2, task_service_pb2
 from pydantic import SecretStr
 
@@ -42,12 +43,14 @@ class Chained:
 
 
 @asynccontextmanager
-async def echoing() -> AsyncIterator[RemoteEngine]:
+async def echoing(status: int) -> AsyncIterator[RemoteEngine]:
     """Give an engine whose server says with every refusal what it was sent."""
 
     async def refuse(request: web.Request) -> web.Response:
         await request.read()
-        return web.Response(status=400, text=f"{'x' * 170} {request.headers['Authorization']} is too short")
+        return web.Response(
+            status=status, text=f"{'x' * 170} {request.headers['Authorization']} is too short"
+        )
 
     application = web.Application(client_max_size=1 << 26)
     application.router.add_post("/v1/audio/transcriptions", refuse)
@@ -59,6 +62,33 @@ async def echoing() -> AsyncIterator[RemoteEngine]:
         yield RemoteEngine(RemoteEngineSettings(url=url, api_key=SecretStr(KEY)))
     finally:
         await http_server.stop(runner)
+
+
+@pytest.mark.timeout(120)
+async def test_a_wrong_key_charges_nobody_and_the_editor_reads_what_is_wrong(
+    bed: Bed, shortest: bytes, tmp_path: Path
+) -> None:
+    async with echoing(401) as engine:
+        worker = AsrWorker(worker_settings(tmp_path), bed.common, engine=engine)
+        await worker.start()
+        material = await bed.material(shortest)
+
+        async def denied() -> bool:
+            row = await bed.read(material.id)
+            assert row.asr_error_reason == "ENGINE_DENIED"
+            assert "check its address and its key" in row.asr_error
+            assert "canary" not in row.asr_error
+            assert await has_stage(bed, material.id, "/3/999_fail.json"), "it is tried again"
+            return True
+
+        try:
+            await eventually(denied, 60)
+            request = task_service_pb2.GetTaskRequest(task_id=material.asr_task_id)
+            assert (await bed.tasks.GetTask(request)).task.attempt <= 1
+        finally:
+            await worker.stop()
+            await engine.close()
+    await bed.materials.CancelTranscription(pb.CancelTranscriptionRequest(live_material_id=material.id))
 
 
 async def failed(bed: Bed, engine: Engine, content: bytes, scratch: Path) -> str:
@@ -92,7 +122,7 @@ async def test_neither_key_nor_signature_is_kept_with_a_failure(
     chained = await failed(bed, Chained(), shortest, tmp_path / "one")
     assert "host/live.mp4" in chained
     assert "TOPSECRET" not in chained
-    async with echoing() as engine:
+    async with echoing(400) as engine:
         echoed = await failed(bed, engine, shortest, tmp_path / "two")
         await engine.close()
     assert "refused with 400" in echoed
