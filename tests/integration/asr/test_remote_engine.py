@@ -13,6 +13,7 @@ from pydantic import SecretStr
 
 from services.asr.worker.engine import EngineDenied, EngineFailed, EngineUnreachable
 from services.asr.worker.engine_settings import RemoteEngineSettings
+from services.asr.worker.failures import is_infrastructure, reason_of
 from services.asr.worker.remote_engine import RemoteEngine, segments
 from services.asr.worker.speech import Span, Word
 from services.task.settings import TaskSettings
@@ -163,8 +164,10 @@ async def test_a_server_that_lets_nobody_in_is_an_outage_that_says_what_to_mend(
     wav: Path, status: int
 ) -> None:
     async with engine(lambda _: web.Response(status=status, text="no key")) as (remote, asked):
-        with pytest.raises(EngineDenied, match=f"{status}: check its address and its key .*no key"):
+        with pytest.raises(EngineDenied, match=f"{status}: check its address and its key .*no key") as denied:
             await remote.transcribe(wav, SPAN, lambda _: None)
+        assert is_infrastructure(denied.value)
+        assert reason_of(denied.value) == "ENGINE_DENIED"
         assert len(asked) == 1
 
 

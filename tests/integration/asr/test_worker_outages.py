@@ -14,7 +14,7 @@ from libs.common.objects.local import LocalStore
 from libs.common.testing import eventually
 from services.asr.media import ffmpeg
 from services.asr.media.errors import DiskFull
-from services.asr.worker.engine import EngineDenied, EngineFailed, EngineUnreachable
+from services.asr.worker.engine import EngineFailed, EngineUnreachable
 from services.asr.worker.mount import AsrWorker
 from services.asr.worker.peers import AsrPeer
 from services.asr.worker.run import Transcriber
@@ -46,7 +46,6 @@ async def runs_of(bed: Bed, task_id: str) -> tuple[int, Sequence[queue_pb2.TaskR
     ("error", "attempts"),
     [
         (EngineUnreachable("nobody listens"), 1),
-        (EngineDenied("a wrong key"), 1),
         (OSError(errno.ENOSPC, "no room"), 1),
         (OSError(errno.EDQUOT, "no room of yours"), 1),
         (OSError(errno.EIO, "the disk is ill"), 1),

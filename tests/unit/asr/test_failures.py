@@ -7,7 +7,7 @@ import pytest
 from libs.common.fetch_problems import FetchProblem, HostPaused
 from libs.common.objects import StoreUnavailable
 from services.asr.media.errors import DiskFull, FfmpegTimeout, NoAudioTrack
-from services.asr.worker.engine import EngineDenied, EngineFailed, EngineUnreachable
+from services.asr.worker.engine import EngineFailed, EngineUnreachable
 from services.asr.worker.failures import is_infrastructure, is_permanent, reason_of
 from services.asr.worker.model import NoEngine
 from services.asr.worker.peers import AsrUnreachable
@@ -36,7 +36,6 @@ PERMANENT, CHARGED, NOBODYS = (True, False), (False, False), (False, True)
         (BlockingIOError(errno.EAGAIN, "no more processes"), "EAGAIN", NOBODYS),
         (DiskFull("x"), "DISK_FULL", NOBODYS),
         (EngineUnreachable("x"), "ENGINE_UNREACHABLE", NOBODYS),
-        (EngineDenied("x"), "ENGINE_DENIED", NOBODYS),
         (NoEngine("x"), "NO_ENGINE", NOBODYS),
         (AsrUnreachable("x"), "ASR_UNREACHABLE", NOBODYS),
         (StoreUnavailable("x"), "STORE_UNAVAILABLE", NOBODYS),
