@@ -39,6 +39,7 @@ LONGEST_FIRST = (
     "integration/ingest/test_rerun.py",
     "integration/asr/test_worker_failures.py",
     "integration/asr/test_transcription_runs.py",
+    "integration/asr/test_secrets.py",
     "integration/objects/test_contract.py",
     "integration/common/test_postgres.py",
     "integration/ingest/test_outages.py",
