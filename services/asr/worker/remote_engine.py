@@ -4,12 +4,16 @@ import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import structlog
+
 from libs.common.storable import storable
 from services.asr.worker.engine import EngineFailed
 from services.asr.worker.engine_http import Json, SpeechServer, sound_of
 from services.asr.worker.engine_settings import RemoteEngineSettings
 from services.asr.worker.remote_words import Words
 from services.asr.worker.speech import Segment, Span, Word
+
+log = structlog.get_logger(__name__)
 
 _WANTED = (
     ("response_format", "verbose_json"),
@@ -71,6 +75,9 @@ def segments(answer: Json, span: Span) -> Iterator[Segment]:
         found = [(Segment(words[0].start_ms, words[-1].end_ms, text), False)]
     if not found and (answer.get("text") or "").strip():
         found = [(Segment(span.start_ms, span.end_ms, answer["text"]), False)]
+    dropped = sum(silent for _, silent in found)
+    if dropped:
+        log.info("asr.segments_called_silent", index=span.index, dropped=dropped)
     beside = Words(words)
     for segment, silent in found:
         mine = beside.of(segment.text, segment.start_ms)
