@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import structlog
 from frontrow.worker import Completed, Failed, Infrastructure, Outcome, Released, Run
 
+from libs.common import machine
 from libs.common.fetch_problems import HostPaused
 from libs.common.loops import uninterrupted
 from libs.common.objects import ObjectMissing, ObjectStore
@@ -181,7 +182,7 @@ class Transcriber:
                 run.material_id,
                 run.begun.asr_version,
                 reason=reason,
-                message=str(error),
+                message=machine.without_paths(error),
                 progress=percent,
                 retryable=retryable,
             )
@@ -253,8 +254,8 @@ class _Transcription:
         if isinstance(error, HostPaused):
             return Released(error.seconds)
         if failures.is_infrastructure(error):
-            raise Infrastructure(f"{reason}: {error}") from error
-        return Failed(f"{reason}: {error}", retryable=not permanent)
+            raise Infrastructure(f"{reason}: {machine.without_paths(error)}") from error
+        return Failed(f"{reason}: {machine.without_paths(error)}", retryable=not permanent)
 
     async def _work(self) -> None:
         """Run the steps in a task of their own, which a lost lease cancels at once."""
