@@ -16,6 +16,7 @@ from libs.common.loops import uninterrupted
 from libs.common.objects import ObjectMissing, ObjectStore
 from libs.common.scratch import run_folder
 from services.asr.states import CANCELLED_REASON
+from services.asr.stored_names import canonical_key
 from services.asr.worker import failures
 from services.asr.worker.debug_record import DebugRecord
 from services.asr.worker.engine import Engine
@@ -117,7 +118,7 @@ class Transcriber:
             prepared = await prepare(
                 self._store,
                 recording,
-                f"recordings/{run.material_id}/canonical.mp4",
+                canonical_key(run.material_id, run.begun.asr_version),
                 folder,
                 on_share=lambda share: run.progress.report(int(TRANSCRIBING_FROM - rest + share * rest)),
             )

@@ -128,23 +128,24 @@ FFMPEG_IS_FULL = "Error writing trailer: No space left on device"
 JOIN_IS_FULL = "av.error.OSError: [Errno 28] No space left on device: 'file:/var/lib/clip.mp4'"
 
 
+def complaining(real: str, complaint: str, while_there: Path) -> str:
+    """Put a program before a real one that complains as long as a file is there; returns its path."""
+    program = while_there.with_name(Path(real).name)
+    complain = f'echo "{complaint}" >&2; exit 1'
+    program.write_text(f'#!/bin/sh\n[ -e "{while_there}" ] && {{ {complain}; }}\nexec "{real}" "$@"\n')
+    program.chmod(0o755)
+    return str(program)
+
+
 @pytest.mark.parametrize("mode", ["EXACT", "FAST"])
 async def test_a_full_disk_is_waited_out_and_burns_no_attempt(
     chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
 ) -> None:
     full = tmp_path / "full"
     full.touch()
-
-    def complaining(real: str, complaint: str) -> str:
-        program = tmp_path / Path(real).name
-        complain = f'echo "{complaint}" >&2; exit 1'
-        program.write_text(f'#!/bin/sh\n[ -e "{full}" ] && {{ {complain}; }}\nexec "{real}" "$@"\n')
-        program.chmod(0o755)
-        return str(program)
-
-    program = complaining(ffmpeg.find(), FFMPEG_IS_FULL)
+    program = complaining(ffmpeg.find(), FFMPEG_IS_FULL, full)
     monkeypatch.setattr(ffmpeg, "find", lambda: program)
-    monkeypatch.setattr(smart, "PYTHON", complaining(smart.PYTHON, JOIN_IS_FULL))
+    monkeypatch.setattr(smart, "PYTHON", complaining(smart.PYTHON, JOIN_IS_FULL, full))
     cut_mode = video_project_pb2.CutMode.Value(f"CUT_MODE_{mode}")
     material = await chain.asr.transcribed(f"full-{mode}")
     project = await chain.asr.project(material.id, keywords="再见 | 央行", cut_mode=cut_mode)
