@@ -101,6 +101,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
                     end_ms=row.end_ms,
                     engine=row.engine,
                     language=row.language,
+                    made_with=row.made_with,
                     utterances=some,
                 )
                 yield pb.GetTranscriptPartsResponse(part=part)
@@ -137,6 +138,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
             "end_ms": header.part.end_ms,
             "engine": header.part.engine,
             "language": header.part.language,
+            "made_with": header.part.made_with,
             "utterances": utterances,
         }
         async with self._database.begin() as session:
