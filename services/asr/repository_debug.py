@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, case, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, Row, case, delete, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -40,13 +40,14 @@ _CURRENT = (
     .correlate(debug_runs)
 )
 _OUTCOME = case(((debug_runs.c.outcome == "running") & ~_CURRENT, "failed"), else_=debug_runs.c.outcome)
-_COLUMNS = (
+_COLUMNS: tuple[ColumnElement[Any], ...] = (
     debug_runs.c.material_id,
     debug_runs.c.asr_version,
     _OUTCOME.label("outcome"),
     debug_runs.c.pinned,
     debug_runs.c.started_at,
     debug_runs.c.ended_at,
+    func.now().label("now"),
 )
 
 
@@ -85,7 +86,7 @@ def not_found(material_id: UUID, asr_version: int) -> DebugRunNotFound:
 
 async def all_runs(session: AsyncSession) -> Sequence[Row[Any]]:
     """Read every run, and what time it is."""
-    return (await session.execute(select(*_COLUMNS, func.now().label("now")))).all()
+    return (await session.execute(select(*_COLUMNS))).all()
 
 
 async def forget(session: AsyncSession, material_id: UUID, asr_version: int) -> bool:

@@ -149,7 +149,7 @@ async def failed_after(session: AsyncSession, job_id: UUID | None) -> Sequence[A
     return (await session.execute(turn)).all()
 
 
-def _failed() -> Select[Any]:
+def _failed() -> Select[*tuple[Any, ...]]:
     return select(*_FOLLOWED_COLUMNS).where(jobs.c.status == JobStatus.FAILED)
 
 

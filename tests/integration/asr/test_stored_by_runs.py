@@ -15,6 +15,7 @@ from sqlalchemy import func, select, update
 from libs.common.db import Database
 from libs.common.objects.local import LocalStore
 from libs.common.testing import eventually
+from services.asr import repository_leftovers
 from services.asr.models import doomed_objects, live_materials
 from services.asr.stored_names import canonical_key, fetched_key
 from services.asr.worker.mount import AsrWorker
@@ -75,6 +76,22 @@ async def test_a_file_that_an_older_run_stores_late_is_not_the_one_that_the_newe
             update(doomed_objects).where(doomed_objects.c.key == late[0]).values(not_before=func.now())
         )
     await eventually(partial(gone, bed, late[0]))
+
+
+async def test_a_name_that_a_worker_of_an_older_release_comes_back_to_is_not_removed(
+    bed: Bed, database: Database
+) -> None:
+    material = await bed.material()
+    old, new = f"recordings/{material.id}/canonical.mp4", canonical_key(material.id, 2)
+    for key in (old, new, old):
+        async with database.begin() as session:
+            before = (await row_of(database, material)).canonical_key
+            await repository_leftovers.replaced(session, UUID(material.id), before, key)
+            named = update(live_materials).where(live_materials.c.id == UUID(material.id))
+            await session.execute(named.values(canonical_key=key))
+    async with database.begin() as session:
+        doomed = (await session.execute(select(doomed_objects.c.key))).scalars().all()
+    assert (old in doomed, new in doomed) == (False, True)
 
 
 async def test_what_a_dead_run_stored_goes_when_the_next_one_begins(bed: Bed, database: Database) -> None:

@@ -44,6 +44,13 @@ async def runs_of(bed: Bed, task_id: str) -> tuple[int, Sequence[queue_pb2.TaskR
     return task.attempt, answer.runs
 
 
+async def pause(bed: Bed, *, paused: bool) -> None:
+    policy = queue_pb2.QueuePolicy(paused=paused)
+    request = task_service_pb2.SetQueuePolicyRequest(type="asr", policy=policy)
+    request.update_mask.paths.append("paused")
+    await bed.tasks.SetQueuePolicy(request)
+
+
 @pytest.mark.parametrize(
     ("error", "attempts"),
     [
@@ -169,11 +176,15 @@ async def test_a_run_over_its_limit_is_stopped_and_says_so_on_the_row_and_in_the
     engine = Scripted(hang=True)
     async with working(bed, engine, tmp_path / "scratch", run_timeout_seconds=3.0):
         material = await bed.material(shortest)
+        await eventually(lambda: engine.calls, 30)
+        # the next run would clear what this one says
+        await pause(bed, paused=True)
         await eventually(partial(has_stage, bed, material.id, "/1/999_fail.json"), 30)
+        again = await bed.until(material.id, PENDING)
+    await pause(bed, paused=False)
     record = (await bed.store.get_bytes(f"staging/asr/{material.id}/1/999_fail.json")).decode()
     assert "RUN_TIMEOUT" in record
     assert engine.cancelled >= 1
     assert "longer than 3 seconds" in record
-    again = await bed.until(material.id, PENDING)
     assert again.asr_error_reason == "RUN_TIMEOUT"
     assert "longer than 3 seconds" in again.asr_error
