@@ -71,10 +71,11 @@ def _can_be_read(path: Path) -> bool:
 
 def without_paths(said: str, paths: Iterable[Path]) -> str:
     """Return what a program said, with the names of its files alone: no folder of this machine."""
-    for path in sorted(set(paths), key=lambda path: -len(str(path))):
+    files = sorted(set(paths), key=lambda path: -len(str(path)))
+    # the folders last: they begin the files' paths
+    for known, shown in [(path, path.name) for path in files] + [(path.parent, "") for path in files]:
         # as it was decoded: a name's bytes may be no UTF-8
-        for known, shown in ((path, path.name), (path.parent, "")):
-            text = os.fsencode(known).decode("utf-8", "replace")
-            if text.strip("./"):
-                said = said.replace(f"file:{text}", shown).replace(text, shown)
+        text = os.fsencode(known).decode("utf-8", "replace")
+        if text.strip("./"):
+            said = said.replace(f"file:{text}", shown).replace(text, shown)
     return said

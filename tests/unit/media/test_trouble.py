@@ -77,6 +77,6 @@ def test_nothing_that_is_told_names_a_folder(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"\xff \xe7\x9b\xb4.mp4")
     decoded = os.fsencode(path).decode("utf-8", "replace")
     said = f"Error opening input file file:{decoded}.\n{tmp_path}/other.mp4: no"
-    told = trouble.without_paths(said, [path])
+    told = trouble.without_paths(said, [path, tmp_path / "a longer name than the other.mp4"])
     assert str(tmp_path) not in told
     assert "直.mp4." in told
