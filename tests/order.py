@@ -31,6 +31,7 @@ LONGEST_FIRST = (
     "integration/asr/test_worker_outages.py",
     "integration/slicing/test_draft_chain.py",
     "integration/asr/test_killed_stages.py",
+    "integration/asr/test_stored_by_runs.py",
     "integration/ingest/test_scrapy.py",
     "integration/ingest/test_dedupe.py",
     "integration/media/test_cut_other_ways.py",

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from libs.common import machine
 from libs.common.child import (
     STDERR_TAIL_BYTES,
     ChildCrashed,
@@ -204,6 +205,6 @@ def serve(handler: Callable[[Json, Emit], Json]) -> None:
         try:
             result = handler(json.loads(line), lambda event: send({"event": event}))
         except Exception as error:  # noqa: BLE001  (the process boundary: the caller gets every error as one)
-            send({"error": {"type": type(error).__name__, "message": str(error)}})
+            send({"error": {"type": type(error).__name__, "message": machine.without_paths(error)}})
         else:
             send({"result": result})

@@ -2,8 +2,9 @@
 
 By level, not by event: each look compares what the task service says now with what the context has
 seen, so a lost, doubled or late signal changes nothing but the time of the look. What the stream says
-is as good as an answer. While it flows, a look asks only for a slice of the rows, so that a long queue
-costs no more than a short one; else for all.
+is as good as an answer, for any row. While it flows, a look asks only for a slice of the rows, so that a
+long queue costs no more than a short one; else for all. Of the failed ones, which only grow in number, a
+look asks for the newest and for some of the others in turn.
 """
 
 import asyncio
@@ -42,9 +43,18 @@ class FollowSource(Protocol):
     """
 
     async def current(self) -> Sequence[Followed]:
-        """Return the rows whose task may still say something, each with its current task.
+        """Return the rows that have not ended and the newest failed ones, each with its current task.
 
-        Completed rows never; failed ones too, at least the recent: a person may retry their task.
+        A person may retry the task of a failed row. A completed row is never returned.
+        """
+
+    async def failed_of(self, task_ids: Sequence[str]) -> Sequence[Followed]:
+        """Return the failed rows whose current task is one of these."""
+
+    async def failed_after(self, row: "Followed | None") -> Sequence[Followed]:
+        """Return the next some failed rows behind one, in a lasting order; None: from the beginning.
+
+        Empty when there is none behind it.
         """
 
     async def requeued(self, owner_id: str, task_id: str, version: int) -> None:
@@ -80,6 +90,7 @@ class Follower:
         self._caught_up = False
         self._news: dict[str, TaskView] = {}
         self._asked_up_to = ""
+        self._failed_up_to: Followed | None = None
 
     def wake(self) -> None:
         """Ask for a look soon."""
@@ -103,14 +114,19 @@ class Follower:
         """Compare every followed row with its task once, and act where the task is ahead.
 
         Once all were asked for since the stream opened: those it has spoken of, and the next 1,000 in turn.
+        Of the failed ones besides the newest some more in turn, whether it flows or not.
         """
         news, self._news = self._news, {}
         stream = self._stream
         caught_up, self._caught_up = self._caught_up, False
         followed = await self._source.current()
-        asked = self._next_slice(followed) if stream is not None and caught_up else followed
+        known = {row.task_id for row in followed}
+        turn = [row for row in await self._failed_in_turn() if row.task_id not in known]
+        asked = [*(self._next_slice(followed) if stream is not None and caught_up else followed), *turn]
         views = {view.task_id: view for view in await self._peer.statuses([row.task_id for row in asked])}
-        for row in followed:
+        known.update(row.task_id for row in turn)
+        retried = await self._failed_of([task_id for task_id in news if task_id not in known])
+        for row in (*followed, *turn, *retried):
             # no view: not asked for, not brought there by the outbox yet, or purged with the finished tasks
             told = [view for view in (views.get(row.task_id), news.get(row.task_id)) if view is not None]
             view = max(told, key=lambda view: view.version, default=None)
@@ -125,6 +141,16 @@ class Follower:
         found = [*later[:_SLICE], *rows[: max(0, _SLICE - len(later))]][: len(rows)]
         self._asked_up_to = found[-1].owner_id if found else ""
         return found
+
+    async def _failed_in_turn(self) -> Sequence[Followed]:
+        found = await self._source.failed_after(self._failed_up_to)
+        self._failed_up_to = found[-1] if found else None
+        return found
+
+    async def _failed_of(self, task_ids: Sequence[str]) -> list[Followed]:
+        """Return the failed rows that the stream has spoken of: tasks are retried however old they are."""
+        slices = (task_ids[start : start + _SLICE] for start in range(0, len(task_ids), _SLICE))
+        return [row for some in slices for row in await self._source.failed_of(some)]
 
     async def _act_kept_apart(self, row: Followed, view: TaskView) -> None:
         """Act on one row; what one row's data breaks must not hold up the others."""

@@ -122,9 +122,10 @@ live_materials = Table(
     UniqueConstraint("name", name="live_materials_name_key"),
     UniqueConstraint("upload_id", name="live_materials_upload_key"),
     Index("live_materials_request_key", "request_id", unique=True, postgresql_where=text("request_id <> ''")),
-    # the follower's two polls
+    # the follower's polls
     Index("live_materials_active", "id", postgresql_where=text("asr_status IN ('pending', 'processing')")),
     Index("live_materials_failed", "updated_at", postgresql_where=text("asr_status = 'failed'")),
+    Index("live_materials_failed_task", "asr_task_id", postgresql_where=text("asr_status = 'failed'")),
     CheckConstraint(
         "asr_status IN ('none', 'pending', 'processing', 'completed', 'failed')", name="live_materials_status"
     ),
@@ -143,6 +144,8 @@ transcript_parts = Table(
     Column("end_ms", BigInteger, nullable=False),
     Column("engine", Text, nullable=False, server_default=_EMPTY),
     Column("language", Text, nullable=False, server_default=_EMPTY),
+    # a digest of the settings that change what an engine hears; '': of a worker that didn't say
+    Column("made_with", Text, nullable=False, server_default=_EMPTY),
     # [{"s": start_ms, "e": end_ms, "t": text, "r": raw text, "w": [[text, start_ms, end_ms], ...]}, ...]
     Column("utterances", JSONB, nullable=False),
     _created(),
@@ -217,9 +220,10 @@ video_projects = Table(
     _updated(),
     Column("completed_at", DateTime(timezone=True)),
     Index("video_projects_material", "live_material_id"),
-    # the follower's two polls
+    # the follower's polls
     Index("video_projects_active", "id", postgresql_where=text("status IN ('pending', 'processing')")),
     Index("video_projects_failed", "updated_at", postgresql_where=text("status = 'failed'")),
+    Index("video_projects_failed_task", "slice_task_id", postgresql_where=text("status = 'failed'")),
     Index("video_projects_request_key", "request_id", unique=True, postgresql_where=text("request_id <> ''")),
     CheckConstraint(
         "status IN ('pending', 'processing', 'completed', 'failed')", name="video_projects_status"

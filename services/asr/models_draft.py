@@ -48,9 +48,10 @@ editing_drafts = Table(
     Column("completed_at", DateTime(timezone=True)),
     Index("editing_drafts_project", "video_project_id"),
     Index("editing_drafts_request_key", "request_id", unique=True, postgresql_where=text("request_id <> ''")),
-    # the follower's two polls
+    # the follower's polls
     Index("editing_drafts_active", "id", postgresql_where=text("draft_status IN ('pending', 'processing')")),
     Index("editing_drafts_failed", "updated_at", postgresql_where=text("draft_status = 'failed'")),
+    Index("editing_drafts_failed_task", "draft_task_id", postgresql_where=text("draft_status = 'failed'")),
     CheckConstraint(
         "draft_status IN ('pending', 'processing', 'completed', 'failed')", name="editing_drafts_status"
     ),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, case, delete, func, select, update
+from sqlalchemy import ColumnElement, Row, case, delete, exists, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -29,9 +29,31 @@ async def ended(session: AsyncSession, material_id: UUID, asr_version: int, outc
     await session.execute(statement.values(outcome=outcome, ended_at=func.now()))
 
 
+# One that noted no end runs only while it is its material's current one; else it died, or was refused.
+_CURRENT = (
+    exists()
+    .where(
+        live_materials.c.id == debug_runs.c.material_id,
+        live_materials.c.asr_status == AsrStatus.PROCESSING,
+        live_materials.c.asr_version == debug_runs.c.asr_version,
+    )
+    .correlate(debug_runs)
+)
+_OUTCOME = case(((debug_runs.c.outcome == "running") & ~_CURRENT, "failed"), else_=debug_runs.c.outcome)
+_COLUMNS: tuple[ColumnElement[Any], ...] = (
+    debug_runs.c.material_id,
+    debug_runs.c.asr_version,
+    _OUTCOME.label("outcome"),
+    debug_runs.c.pinned,
+    debug_runs.c.started_at,
+    debug_runs.c.ended_at,
+    func.now().label("now"),
+)
+
+
 async def runs_of(session: AsyncSession, material_id: UUID) -> Sequence[Row[Any]]:
     """Read a material's runs, newest first."""
-    query = select(debug_runs).where(debug_runs.c.material_id == material_id)
+    query = select(*_COLUMNS).where(debug_runs.c.material_id == material_id)
     return (await session.execute(query.order_by(debug_runs.c.asr_version.desc()))).all()
 
 
@@ -45,7 +67,7 @@ async def pin(session: AsyncSession, material_id: UUID, asr_version: int, *, pin
         update(debug_runs)
         .where(debug_runs.c.material_id == material_id, debug_runs.c.asr_version == asr_version)
         .values(pinned=pinned)
-        .returning(debug_runs)
+        .returning(*_COLUMNS)
     )
     row: Row[Any] | None = (await session.execute(statement)).one_or_none()
     if row is None:
@@ -63,20 +85,8 @@ def not_found(material_id: UUID, asr_version: int) -> DebugRunNotFound:
 
 
 async def all_runs(session: AsyncSession) -> Sequence[Row[Any]]:
-    """Read every run; one that noted no end runs only while it is its material's current one."""
-    current = (live_materials.c.asr_status == AsrStatus.PROCESSING) & (
-        live_materials.c.asr_version == debug_runs.c.asr_version
-    )
-    outcome = case(((debug_runs.c.outcome == "running") & ~current, "failed"), else_=debug_runs.c.outcome)
-    query = select(
-        debug_runs.c.material_id,
-        debug_runs.c.asr_version,
-        outcome.label("outcome"),
-        debug_runs.c.pinned,
-        debug_runs.c.started_at,
-        func.now().label("now"),
-    ).join(live_materials, live_materials.c.id == debug_runs.c.material_id)
-    return (await session.execute(query)).all()
+    """Read every run, and what time it is."""
+    return (await session.execute(select(*_COLUMNS))).all()
 
 
 async def forget(session: AsyncSession, material_id: UUID, asr_version: int) -> bool:

@@ -1,47 +1,31 @@
 """What the follower of tasks reads and writes for materials (domain.md 2.2)."""
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Update, case, func, or_, select, text, update
+from sqlalchemy import Update, case, func, or_, update
 
 from libs.common.db import Database
-from libs.common.follow import Followed
 from services.asr.models import live_materials
+from services.asr.repository_followed import FollowedRows
 from services.asr.states import CANCELLED_REASON, AsrStatus, cut_message
-
-# A failed material whose task a person retries must be seen pending again; only recent ones are looked at, so
-# that the poll stays bounded. An older one is caught up by the begin of the retried task itself.
-_FAILED_FOLLOWED = 200
-
-# Spelled out as the two partial indexes are: a bound value proves nothing to a prepared plan.
-_ACTIVE = text("asr_status IN ('pending', 'processing')")
-_FAILED = text("asr_status = 'failed'")
 
 # Reasons that say more than what the failed run noted about itself.
 _TELLING = frozenset({CANCELLED_REASON, "ABANDONED"})
 
 
-class MaterialFollowSource:
+class MaterialFollowSource(FollowedRows):
     """Materials as followers of their tasks: each write is one guarded UPDATE."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def current(self) -> Sequence[Followed]:
-        """Return materials that are pending or running, and those that failed lately."""
-        columns = (live_materials.c.id, live_materials.c.asr_task_id, live_materials.c.seen_task_version)
-        active = select(*columns).where(_ACTIVE)
-        failed = (
-            select(*columns)
-            .where(_FAILED)
-            .order_by(live_materials.c.updated_at.desc())
-            .limit(_FAILED_FOLLOWED)
+        columns = live_materials.c
+        super().__init__(
+            database,
+            live_materials,
+            task_id=columns.asr_task_id,
+            seen_version=columns.seen_task_version,
+            status=columns.asr_status,
         )
-        async with self._database.begin() as session:
-            rows = [*(await session.execute(active)).all(), *(await session.execute(failed)).all()]
-        return [Followed(str(row.id), str(row.asr_task_id), row.seen_task_version) for row in rows]
 
     async def requeued(self, owner_id: str, task_id: str, version: int) -> None:
         """Turn the material pending and raise asr_version, so that the old run is refused from now on."""

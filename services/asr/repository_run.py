@@ -3,21 +3,21 @@
 Video projects and editing drafts are such rows; what holds for one holds for the other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Column, Row, Table, Update, case, func, or_, select, text, update
+from sqlalchemy import Column, Row, Table, Update, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from libs.common.db import Database
 from libs.common.errors import DomainError
-from libs.common.follow import Followed
 from services.asr.errors import LeaseLost, Superseded
 from services.asr.models import video_projects
 from services.asr.models_draft import editing_drafts
 from services.asr.repository_draft import draft_not_found
+from services.asr.repository_followed import FollowedRows
 from services.asr.repository_project import not_found
 from services.asr.states import CANCELLED_REASON, cut_message
 from services.asr.states_project import BEGINNABLE, ProjectStatus
@@ -25,9 +25,6 @@ from services.asr.states_project import BEGINNABLE, ProjectStatus
 Fence = tuple[UUID, int]
 """The run of a write: the task's id and its version."""
 
-# A failed row whose task a person retries must be seen pending again; only recent ones are looked at, so
-# that the poll stays bounded. An older one is caught up by the begin of the retried task itself.
-_FAILED_FOLLOWED = 200
 # Reasons that say more than what the failed run noted about itself.
 _TELLING = frozenset({CANCELLED_REASON, "ABANDONED"})
 
@@ -178,25 +175,18 @@ async def rejected(session: AsyncSession, owner: Owner, owner_id: UUID, reason: 
     )
 
 
-class RunFollowSource:
+class RunFollowSource(FollowedRows):
     """What the follower of tasks sees of an owner's rows and does to them (domain.md 2.2)."""
 
     def __init__(self, database: Database, owner: Owner) -> None:
-        self._database = database
-        self._owner = owner
-
-    async def current(self) -> Sequence[Followed]:
-        """Return the rows that are pending or running, and those that failed lately."""
-        owner = self._owner
-        wanted = select(owner.table.c.id, owner.task_id, owner.seen_version)
-        # as text: a bound value proves nothing to a prepared plan, which then can't use the partial indexes
-        active = wanted.where(text(f"{owner.status.name} IN ('pending', 'processing')"))
-        failed = wanted.where(text(f"{owner.status.name} = 'failed'")).order_by(
-            owner.table.c.updated_at.desc()
+        super().__init__(
+            database,
+            owner.table,
+            task_id=owner.task_id,
+            seen_version=owner.seen_version,
+            status=owner.status,
         )
-        async with self._database.begin() as session:
-            rows = [*await session.execute(active), *await session.execute(failed.limit(_FAILED_FOLLOWED))]
-        return [Followed(str(owner_id), str(task_id), seen) for owner_id, task_id, seen in rows]
+        self._owner = owner
 
     async def requeued(self, owner_id: str, task_id: str, version: int) -> None:
         """Set the row to pending and raise the fence, so that the run before is refused at once."""

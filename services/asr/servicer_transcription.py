@@ -13,7 +13,13 @@ from frontrow.asr.v1.transcription_service_pb2_grpc import TranscriptionServiceS
 
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
-from services.asr import convert, repository_debug, repository_fetch
+from services.asr import (
+    convert,
+    repository_debug,
+    repository_fetch,
+    repository_leftovers,
+    repository_material,
+)
 from services.asr import repository_transcription as repository
 from services.asr.convert_transcript import (
     batches,
@@ -47,6 +53,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
         async with self._database.begin() as session:
             decision, row = await repository.begin(session, material_id, task_id, request.task_version)
             if decision is Begin.BEGIN:
+                await repository_leftovers.doom_of_earlier_runs(session, material_id, row.asr_version)
                 await repository_debug.started(session, material_id, row.asr_version)
             indices = await repository.part_indices(session, material_id)
             fetch = await repository_fetch.state(session, row.upload_id) if not row.media_key else None
@@ -94,6 +101,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
                     end_ms=row.end_ms,
                     engine=row.engine,
                     language=row.language,
+                    made_with=row.made_with,
                     utterances=some,
                 )
                 yield pb.GetTranscriptPartsResponse(part=part)
@@ -130,6 +138,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
             "end_ms": header.part.end_ms,
             "engine": header.part.engine,
             "language": header.part.language,
+            "made_with": header.part.made_with,
             "utterances": utterances,
         }
         async with self._database.begin() as session:
@@ -184,8 +193,11 @@ class TranscriptionServicer(TranscriptionServiceServicer):
         # a fraction of a second for each hour of speech, which no transaction and no other call waits for
         found_by = await asyncio.to_thread(_found_by, paragraphs)
         async with self._database.begin() as session:
+            before = (await repository_material.get(session, material_id, for_update=True)).canonical_key
             if await repository.complete(session, material_id, result.asr_version, material, transcript):
                 await repository.add_paragraphs(session, material_id, found_by)
+                await repository_leftovers.replaced(session, material_id, before, result.canonical_key)
+                await repository_leftovers.doom_of_earlier_runs(session, material_id, result.asr_version)
                 await repository_debug.ended(session, material_id, result.asr_version, "completed")
 
     async def FailTranscription(
@@ -198,6 +210,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
             await repository.fail(
                 session, material_id, request.asr_version, values, retryable=request.retryable
             )
+            await repository_leftovers.doom_of_runs(session, material_id, [request.asr_version])
             await repository_debug.ended(session, material_id, request.asr_version, "failed")
         return pb.FailTranscriptionResponse()
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, case, func, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -20,6 +20,7 @@ from services.ingest.models import AnyRow, job_images, jobs
 from services.ingest.states import BEGINNABLE, FOLLOWED, JobStatus, cut_message
 
 _FAILED_FOLLOWED = 200
+_FOLLOWED_COLUMNS = (jobs.c.id, jobs.c.task_id, jobs.c.seen_task_version)
 _SUMMARY = tuple(c for c in jobs.c if c.name not in {"gallery", "request_digest"})
 
 
@@ -128,14 +129,28 @@ async def finish_failed(session: AsyncSession, run: RunKey, reason: str, message
 async def followed(session: AsyncSession) -> Sequence[AnyRow]:
     """Return (id, task_id, seen_task_version) of the jobs that have not ended, and of the newest failed ones.
 
-    A person may retry the task of a failed job. Only some are looked at, so that the poll stays bounded; an
-    older one is caught up by the begin of its task's next run.
+    A person may retry the task of a failed job. Only some are looked at each time, so that the poll stays
+    bounded.
     """
-    columns = (jobs.c.id, jobs.c.task_id, jobs.c.seen_task_version)
-    still_open = select(*columns).where(jobs.c.status.in_(FOLLOWED))
-    failed = select(*columns).where(jobs.c.status == JobStatus.FAILED).order_by(jobs.c.id.desc())
-    found = [*(await session.execute(still_open)).all()]
-    return [*found, *(await session.execute(failed.limit(_FAILED_FOLLOWED))).all()]
+    still_open = select(*_FOLLOWED_COLUMNS).where(jobs.c.status.in_(FOLLOWED))
+    newest = _failed().order_by(jobs.c.id.desc()).limit(_FAILED_FOLLOWED)
+    return [*(await session.execute(still_open)).all(), *(await session.execute(newest)).all()]
+
+
+async def failed_of(session: AsyncSession, task_ids: Sequence[UUID]) -> Sequence[AnyRow]:
+    """Return, as `followed` does, the failed jobs whose current task is one of these."""
+    return (await session.execute(_failed().where(jobs.c.task_id.in_(task_ids)))).all()
+
+
+async def failed_after(session: AsyncSession, job_id: UUID | None) -> Sequence[AnyRow]:
+    """Return, as `followed` does, the next failed jobs behind one, by id; None: the first."""
+    later = true() if job_id is None else jobs.c.id > job_id
+    turn = _failed().where(later).order_by(jobs.c.id).limit(_FAILED_FOLLOWED)
+    return (await session.execute(turn)).all()
+
+
+def _failed() -> Select[*tuple[Any, ...]]:
+    return select(*_FOLLOWED_COLUMNS).where(jobs.c.status == JobStatus.FAILED)
 
 
 async def requeued(session: AsyncSession, run: RunKey) -> bool:

@@ -20,7 +20,8 @@ _LONGEST_SECONDS = 240.0
 async def hung(module: str, place: str, environment: Mapping[str, str]) -> BaseProcess:
     """Start a program's module with settings in the environment, and wait until it hangs at the place.
 
-    `place` is `module:Class.method:count`: it hangs once that method has answered so many times.
+    `place` is `module:Class.method:count` or `module:function:count`: it hangs once that has answered so many
+    times.
     """
     hanging = forked.context().Event()
     process = forked.start(_run_until_killed, module, place, dict(environment), hanging)
@@ -38,8 +39,10 @@ async def kill(process: BaseProcess) -> None:
 def _run_until_killed(program: str, place: str, environment: dict[str, str], hanging: Event) -> None:
     os.environ.update(environment, FRONTROW_LOG_LEVEL="ERROR")
     module, name, count = place.split(":")
-    class_name, method = name.split(".")
-    owner = getattr(importlib.import_module(module), class_name)
+    *classes, method = name.split(".")
+    owner = importlib.import_module(module)
+    for class_name in classes:
+        owner = getattr(owner, class_name)
     original, left = getattr(owner, method), int(count)
 
     async def then_hang(*arguments: Any, **named: Any) -> Any:

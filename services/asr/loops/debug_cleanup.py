@@ -5,7 +5,7 @@ import structlog
 from libs.common.db import Database
 from libs.common.loops import Periodic
 from libs.common.objects import ObjectStore
-from services.asr import repository_debug
+from services.asr import repository_debug, repository_leftovers
 from services.asr.debug_records import record_prefix
 from services.asr.debug_runs import KeptRun, to_remove
 
@@ -71,6 +71,9 @@ class DebugCleanup(Periodic):
         async with self._database.begin() as session:
             if not await repository_debug.forget(session, run.material_id, run.asr_version):
                 return
+            if run.outcome != "completed":
+                # the next run no more learns of it
+                await repository_leftovers.doom_of_runs(session, run.material_id, [run.asr_version])
         prefix = record_prefix(run.material_id, run.asr_version)
         for key in [key async for key in self._store.list(prefix)]:
             await self._store.delete(key)

@@ -26,7 +26,7 @@ async def extract(
     filled with it, so that an engine's times are the recording's times. Memory doesn't grow with length.
 
     Raises:
-        MediaError, MediaInfrastructure, FfmpegTimeout: see `services.asr.media.errors`.
+        MediaError, MediaInfrastructure, Undecided: see `services.asr.media.errors`.
     """
     await ffmpeg.run(
         (

@@ -50,11 +50,11 @@ async def make(
     """Write the canonical file of `source` to `out` (a path that ends in .mp4).
 
     Streams are copied where MP4 can hold them, which takes a second per ten minutes; others are encoded
-    again, so is sound whose encoder changes on the way, and so are all when the copy fails.
+    again, so is sound whose encoder changes on the way, and so are all when the recording lets the copy fail.
 
     Raises:
         Truncated: the source claims content, but nothing of it is there.
-        MediaError, MediaInfrastructure, FfmpegTimeout: see `services.asr.media.errors`.
+        MediaError, MediaInfrastructure, Undecided: see `services.asr.media.errors`.
     """
 
     async def written(picture: bool, sound: bool) -> Canonical:
@@ -79,7 +79,7 @@ async def make(
         return await written(False, False)
     finally:
         # it reads a file of the caller's
-        await asyncio.wait({looking})
+        await asyncio.gather(looking, return_exceptions=True)
 
 
 def _audio_codec(media: Media) -> str:

@@ -74,7 +74,7 @@ async def cut(
 
     Raises:
         SpanOutside: nothing of the span is inside the recording.
-        MediaError, MediaInfrastructure, FfmpegTimeout: see `services.asr.media.errors`.
+        MediaError, MediaInfrastructure, Undecided: see `services.asr.media.errors`.
     """
     found = await _found(canonical, start_ms, end_ms, media, fast=fast)
     if fast:

@@ -65,7 +65,7 @@ class FfmpegFailed(MediaError):
 class MediaInfrastructure(Exception):
     """This machine can't do the work now, whatever the recording: no ffmpeg, disk full."""
 
-    reason: ClassVar[str] = "MEDIA_INFRASTRUCTURE"
+    reason: str = "MEDIA_INFRASTRUCTURE"
 
 
 class FfmpegMissing(MediaInfrastructure):
@@ -80,10 +80,39 @@ class DiskFull(MediaInfrastructure):
     reason = "DISK_FULL"
 
 
-class FfmpegTimeout(Exception):
-    """ffmpeg was killed because it took longer than it was given: a busy machine, or a hostile recording.
+class SystemTrouble(MediaInfrastructure):
+    """The system refused this machine's own program something: memory, descriptors, a disk that is ill.
+
+    `reason` is the error's name in capitals, such as `EIO`.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Undecided(Exception):
+    """A program ended of something that a hostile recording can bring about as well as this machine.
 
     Nobody can tell which, so a try is charged: else one such recording would be tried for ever.
     """
 
-    reason: ClassVar[str] = "FFMPEG_TIMEOUT"
+    reason: ClassVar[str] = "MEDIA_UNDECIDED"
+
+
+class FfmpegTimeout(Undecided):
+    """A program took longer than it was given, and was killed: a busy machine, or a hostile recording."""
+
+    reason = "FFMPEG_TIMEOUT"
+
+
+class FfmpegKilled(Undecided):
+    """A program was ended by a signal: for want of memory as a rule, or broken by the recording's bytes."""
+
+    reason = "FFMPEG_KILLED"
+
+
+class OutOfMemory(Undecided):
+    """The system had no memory for a program: little is left, or the recording asks for far too much."""
+
+    reason = "ENOMEM"

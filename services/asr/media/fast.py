@@ -100,7 +100,7 @@ async def copy_sound(
     """Write the packets of `[first, end)` of a recording without picture to `out` as they are.
 
     Raises:
-        MediaError, MediaInfrastructure, FfmpegTimeout: see `services.asr.media.errors`.
+        MediaError, MediaInfrastructure, Undecided: see `services.asr.media.errors`.
     """
     await ffmpeg.run(
         (

@@ -7,16 +7,16 @@ container formats of recordings, so that a playlist can't make ffmpeg read other
 from __future__ import annotations
 
 import asyncio
-import errno
 import functools
-import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from libs.common import child
-from services.asr.media.errors import DiskFull, FfmpegFailed, FfmpegMissing, FfmpegTimeout
+from services.asr.media import trouble
+from services.asr.media.errors import FfmpegFailed, FfmpegMissing, FfmpegTimeout
 from services.asr.media.formats import FORMATS, PROTOCOLS
 
 Progress = Callable[[float], None]
@@ -24,7 +24,7 @@ Progress = Callable[[float], None]
 
 INPUT_GUARD = ("-protocol_whitelist", PROTOCOLS, "-format_whitelist", FORMATS)
 _STDERR_TAIL = 1500
-_NO_SPACE = ("No space left on device", os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+_FILE = "file:"
 
 
 @functools.cache
@@ -63,12 +63,12 @@ def _encodes_h264(path: str) -> bool:
 
 def source(path: Path) -> tuple[str, ...]:
     """Return the arguments that open `path` as an input, whatever characters its name has."""
-    return (*INPUT_GUARD, "-i", f"file:{path}")
+    return (*INPUT_GUARD, "-i", f"{_FILE}{path}")
 
 
 def target(path: Path) -> str:
     """Return the output argument for `path`, whatever characters its name has."""
-    return f"file:{path}"
+    return f"{_FILE}{path}"
 
 
 def mp4(path: Path) -> tuple[str, ...]:
@@ -89,9 +89,9 @@ async def run(
         duration_ms: what the output will last, the denominator of the progress; None reports only the end.
 
     Raises:
-        FfmpegFailed: it ended with an error; the message is the end of what it said.
-        DiskFull, FfmpegMissing: this machine, not the recording, is at fault.
-        FfmpegTimeout: either of them is.
+        FfmpegFailed: it ended with an error; the message is the end of what it said, without folders.
+        DiskFull, SystemTrouble, FfmpegMissing: this machine, not the recording, is at fault.
+        Undecided: either of them is: it took too long, was ended by a signal, or found no memory.
     """
     # looked for once, which takes a child process: not on the event loop
     program = await asyncio.to_thread(find)
@@ -102,12 +102,24 @@ async def run(
     except child.ChildTimeout as error:
         raise FfmpegTimeout(f"ffmpeg was stopped after {timeout_seconds:.0f} s") from error
     if done.returncode != 0:
-        said = done.stderr_text.strip()[-_STDERR_TAIL:]
-        if any(text in said for text in _NO_SPACE):
-            raise DiskFull("the scratch folder's disk is full: " + said)
+        inputs, paths = _files(arguments)
+        ours = await asyncio.to_thread(trouble.of_program, done, inputs=inputs, paths=paths)
+        if ours is not None:
+            raise ours
+        said = trouble.without_paths(done.stderr_text, paths).strip()[-_STDERR_TAIL:]
         raise FfmpegFailed(f"ffmpeg ended with code {done.returncode}: {said}")
     if on_progress is not None:
         on_progress(1.0)
+
+
+def _files(arguments: Sequence[str]) -> tuple[list[Path], list[Path]]:
+    """Return the files that ffmpeg reads, and all that it was given."""
+    named = [
+        (before == "-i", Path(argument.removeprefix(_FILE)))
+        for before, argument in pairwise(("", *arguments))
+        if argument.startswith(_FILE)
+    ]
+    return [path for is_read, path in named if is_read], [path for _, path in named]
 
 
 class _ProgressLines:

@@ -21,6 +21,7 @@ from av.stream import Disposition
 from av.video.codeccontext import VideoCodecContext
 from av.video.stream import VideoStream
 
+from services.asr.media import trouble
 from services.asr.media.errors import (
     AudioUndecodable,
     EmptyFile,
@@ -78,6 +79,7 @@ async def probe(path: Path) -> Media:
 
     Raises:
         MediaError: the subclass that names what is wrong with the file.
+        MediaInfrastructure, Undecided: this machine, or nobody can tell.
     """
     return await asyncio.to_thread(probe_blocking, path)
 
@@ -90,7 +92,11 @@ def probe_blocking(path: Path) -> Media:
         with av.open(f"file:{path}", options=OPEN_OPTIONS, metadata_errors="replace") as container:
             return _facts(container)
     except av.error.FFmpegError as error:
-        raise _why_unreadable(path, error.strerror or "unreadable") from error  # its text names our path
+        said = error.strerror or "unreadable"  # its text names our path
+        ours = (
+            trouble.of_error(error, [path], said=said) if isinstance(error, OSError | MemoryError) else None
+        )
+        raise ours or _why_unreadable(path, said) from error
 
 
 def _facts(container: InputContainer) -> Media:

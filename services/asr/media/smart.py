@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+import structlog
 from av.container import InputContainer
 from av.video.stream import VideoStream
 
 from libs.common import child
 from libs.common.together import together
-from services.asr.media import ffmpeg
+from services.asr.media import ffmpeg, trouble
 from services.asr.media.canonical import ENCODE_VIDEO
 from services.asr.media.errors import FfmpegFailed, FfmpegTimeout
 from services.asr.media.nal import NotUnderstood
@@ -26,6 +27,11 @@ from services.asr.media.parameter_sets import Configuration, configured
 from services.asr.media.seek import EVERY_FRAME, two_stage
 from services.asr.media.shape import Shape, shape_at
 from services.asr.media.splice import Job
+
+log = structlog.get_logger(__name__)
+
+PYTHON = sys.executable
+"""What joins are run by."""
 
 # Below this there is nothing to gain over encoding all of it.
 _SHORTEST_COPY = Fraction(3)
@@ -132,7 +138,7 @@ async def cut(
 
     Raises:
         NotSpliced: it can't be done, or an edge or the join failed.
-        MediaInfrastructure, FfmpegTimeout: this machine is at fault, or nobody can tell.
+        MediaInfrastructure, Undecided: this machine is at fault, or nobody can tell.
     """
     found = await asyncio.to_thread(plan, canonical, first, end)
     if found is None:
@@ -174,7 +180,8 @@ async def copy(
     """Write `[first, end)` to `out` without encoding; both are points that `fast.span` gave.
 
     Raises:
-        FfmpegFailed: the join failed. FfmpegTimeout: it took too long.
+        FfmpegFailed: the join failed.
+        MediaInfrastructure, Undecided: this machine is at fault, or nobody can tell.
     """
     header, size = await asyncio.to_thread(_begun_with, canonical, first)
     times = {"first": str(first), "copy_from": str(first), "copy_to": str(end), "end": str(end)}
@@ -228,12 +235,20 @@ async def _encode(
 
 
 async def _join(job: Job, timeout_seconds: float, on_progress: ffmpeg.Progress | None) -> None:
-    argv = [sys.executable, "-m", "services.asr.media.splice"]
+    argv = [PYTHON, "-m", "services.asr.media.splice"]
     try:
         done = await child.run(argv, timeout_seconds=timeout_seconds, stdin=job.dumps().encode())
     except child.ChildTimeout as error:
         raise FfmpegTimeout(f"joining a clip was stopped after {timeout_seconds:.0f} s") from error
     if done.returncode != 0:
-        raise NotSpliced(f"the join failed: {done.stderr_text.strip()[-500:]}")
+        inputs = [Path(name) for name in (job.canonical, job.head, job.tail) if name]
+        paths = [*inputs, Path(job.out)]
+        ours = await asyncio.to_thread(trouble.of_program, done, inputs=inputs, paths=paths)
+        if ours is not None:
+            raise ours
+        log.warning("media.join_failed", code=done.returncode, said=done.stderr_text[-2000:])
+        # of a trace only what is the error's own
+        last = trouble.without_paths(done.stderr_text, paths).strip().rpartition("\n")[2]
+        raise NotSpliced(f"the join failed: {last[-500:]}")
     if on_progress is not None:
         on_progress(1.0)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import av
 
+from services.asr.media import trouble
 from services.asr.media.packets import new_header, opened
 
 # So many packets in a row: one alone is damaged.
@@ -17,8 +17,24 @@ def sound_changes(path: Path, audio_order: int) -> bool:
     """Tell whether sampling rate, channels or profile change, so that one header can't hold for the track.
 
     Reads packets only: all of them, or those before the file breaks. `audio_order` counts the audio tracks.
+
+    Raises:
+        MediaInfrastructure, Undecided: this machine is at fault, or nobody can tell.
     """
-    with contextlib.suppress(av.error.FFmpegError), opened(path) as container:
+    try:
+        return _changes(path, audio_order)
+    except av.error.FFmpegError as error:
+        said = error.strerror or "unreadable"
+        ours = (
+            trouble.of_error(error, [path], said=said) if isinstance(error, OSError | MemoryError) else None
+        )
+        if ours is not None:
+            raise ours from error
+        return False
+
+
+def _changes(path: Path, audio_order: int) -> bool:
+    with opened(path) as container:
         stream = container.streams.audio[audio_order]
         codec, header = stream.codec_context.name, stream.codec_context.extradata
         mark: bytes | None = None

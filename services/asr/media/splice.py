@@ -5,8 +5,10 @@ A process of its own, since it opens files of strangers and must be stoppable. A
 
 from __future__ import annotations
 
+import errno
 import heapq
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -164,4 +166,8 @@ def _rewritten(packet: Packet[Stream], rewrite: Callable[[bytes], bytes]) -> Pac
 
 
 if __name__ == "__main__":
-    join(Job(**json.load(sys.stdin)))
+    try:
+        join(Job(**json.load(sys.stdin)))
+    except MemoryError as error:
+        # as the system names it: who started this knows errors by their texts
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)) from error

@@ -17,7 +17,7 @@ async def thumbnail(video: Path, out: Path, at_ms: int, *, timeout_seconds: floa
     Past the end it is the last frame, before the beginning the first.
 
     Raises:
-        MediaError, MediaInfrastructure, FfmpegTimeout: see `services.asr.media.errors`.
+        MediaError, MediaInfrastructure, Undecided: see `services.asr.media.errors`.
     """
     # The time of the frame itself: a seek to a moment between the last frame and the end finds nothing.
     time = await asyncio.to_thread(frame_time, video, max(0, at_ms))

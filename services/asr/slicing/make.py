@@ -43,7 +43,7 @@ class ClipMaker:
         """Cut and store one clip, unless a run before has; return it with its words.
 
         Raises:
-            MediaError, MediaInfrastructure, FfmpegTimeout, ObjectStoreError.
+            MediaError, MediaInfrastructure, Undecided, ObjectStoreError.
         """
         recording = self._recording
         span = await cutting.span(

@@ -77,13 +77,13 @@ def _choose(selection: Selection, rules: Rules) -> tuple[list[_Run], str]:
     if groups:
         return _by_keywords(selection, groups, rules), "keywords"
     topics = list(_by_topics(selection))
-    if not topics:
-        topics, source = _by_pauses(selection.utterances, rules), "pauses"
-    else:
-        source = "topics"
+    runs = topics or _by_pauses(selection.utterances, rules)
     if selection.prompt.strip():
-        return _by_prompt(selection, topics), "prompt"
-    return topics, source
+        return _merged(_by_prompt(selection, runs), selection.utterances, rules.merge_gap_ms), "prompt"
+    if topics:
+        return _merged(topics, selection.utterances, rules.merge_gap_ms), "topics"
+    # what is only cut because it is long isn't put together again
+    return runs, "pauses"
 
 
 def _by_topics(selection: Selection) -> Iterable[_Run]:
@@ -170,20 +170,27 @@ def _grown(
 
 
 def _merged(runs: list[_Run], utterances: tuple[Said, ...], gap_ms: int) -> list[_Run]:
-    """Join matches that touch or whose pause is at most `gap_ms`.
-
-    Topics aren't joined: they follow one another without a pause and are different clips all the same.
-    """
+    """Join runs that touch or whose pause is at most `gap_ms`: no cut between them would sound like one."""
     merged: list[_Run] = []
     for run in sorted(runs, key=lambda r: (r.first, r.end)):
         last = merged[-1] if merged else None
         if last and (
             run.first < last.end or utterances[run.first].start_ms - utterances[last.end - 1].end_ms <= gap_ms
         ):
-            merged[-1] = _Run(last.first, max(last.end, run.end))
+            merged[-1] = _Run(last.first, max(last.end, run.end), _joined(last.topic, run.topic))
         else:
             merged.append(run)
     return merged
+
+
+def _joined(first: Subject | None, second: Subject | None) -> Subject | None:
+    """Return the topic that two neighbours are together: what the longer one is called, and both's words."""
+    if first is None or second is None:
+        return first or second
+    longer = max(first, second, key=lambda topic: topic.end - topic.first)
+    keywords = tuple(dict.fromkeys((*longer.keywords, *first.keywords, *second.keywords)))
+    summary = join_text([topic.summary for topic in (first, second) if topic.summary])
+    return Subject(longer.title, summary, keywords, first.first, max(first.end, second.end))
 
 
 def _spans(selection: Selection, runs: list[_Run], rules: Rules) -> list[Planned]:

@@ -20,7 +20,7 @@ from libs.common.loops import uninterrupted
 from libs.common.objects.address import object_address
 from libs.common.objects.store import ObjectMissing, ObjectStore, ObjectStoreError
 from libs.common.scratch import run_folder
-from services.asr.media.errors import FfmpegTimeout, MediaError, MediaInfrastructure
+from services.asr.media.errors import MediaError, MediaInfrastructure, Undecided
 from services.asr.media.probe import probe
 from services.asr.slicing.chooser import Chooser
 from services.asr.slicing.drafts.make import ClipMissing, DraftMaker, Source
@@ -158,12 +158,13 @@ class Slicing:
             await self._wait_for_better(key, error.reason, str(error), error)
         except ObjectStoreError as error:
             await self._wait_for_better(key, "STORE_UNAVAILABLE", str(error), error)
-        except FfmpegTimeout as error:
+        except Undecided as error:
             await self._try_again(key, error.reason, str(error), error)
         except OSError as error:
             if not machine.is_machines(error):
-                await self._try_again(key, "SLICING_FAILED", f"{type(error).__name__}: {error}", error)
-            await self._wait_for_better(key, machine.reason_of(error), str(error), error)
+                said = f"{type(error).__name__}: {machine.without_paths(error)}"
+                await self._try_again(key, "SLICING_FAILED", said, error)
+            await self._wait_for_better(key, machine.reason_of(error), machine.without_paths(error), error)
         except Exception as error:
             log.exception("slicing.run_broke", video_project_id=key.video_project_id, task_id=key.task_id)
             await self._try_again(key, "SLICING_FAILED", f"{type(error).__name__}: {error}", error)

@@ -22,6 +22,7 @@ from libs.common.fetching import BUSY_STATUSES, Fetching, Manners, retry_after_s
 from libs.common.loops import backoff_seconds
 from libs.common.objects import ObjectMissing, ObjectStore
 from services.asr.media.errors import EmptyFile
+from services.asr.stored_names import fetched_key
 from services.asr.worker.fetch_settings import FetchSettings
 from services.asr.worker.peers import AsrPeer, Fetch, Piece
 from services.asr.worker.recording_file import RecordingFile
@@ -77,7 +78,7 @@ class Fetcher:
             if file.size == 0:
                 raise EmptyFile("the address gives a file without any bytes")
             # named by the run: an older one that still writes can't touch what this one gives to the material
-            key = f"recordings/{what.upload_id}/original-{run.asr_version}"
+            key = fetched_key(what.upload_id, run.asr_version)
             await self.store.put_file(key, file.path)
             await self.asr.finish_fetch(
                 run.material_id, run.asr_version, key, size_bytes=file.size, sha1=file.sha1

@@ -87,4 +87,4 @@ def part_of(message: transcript_pb2.TranscriptPart) -> Part:
         for item in message.utterances
     )
     span = Span(message.index, message.start_ms, message.end_ms)
-    return Part(span, message.engine, message.language, spoken)
+    return Part(span, message.engine, message.language, message.made_with, spoken)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import grpc
@@ -157,7 +157,7 @@ class AsrPeer:
                     before = found.get(part.span.index)
                     if before is not None:
                         both = before.utterances + part.utterances
-                        part = Part(part.span, part.engine, part.language, both)
+                        part = replace(part, utterances=both)
                     found[part.span.index] = part
             return found
 
@@ -180,6 +180,7 @@ class AsrPeer:
             end_ms=part.span.end_ms,
             engine=part.engine,
             language=part.language,
+            made_with=part.made_with,
         )
         header = pb.TranscriptPartHeader(material_id=material_id, asr_version=asr_version, part=described)
 

@@ -38,7 +38,7 @@ async def prepare(
 
     Raises:
         MediaError: the recording can't be used, with its reason.
-        FfmpegTimeout: it took too long.
+        Undecided: the recording's or the machine's trouble; it took too long, say.
         MediaInfrastructure, StoreUnavailable, ObjectMissing: trouble around it.
     """
     made_path, wav = folder / "canonical.mp4", folder / "audio.wav"

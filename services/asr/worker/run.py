@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import structlog
 from frontrow.worker import Completed, Failed, Infrastructure, Outcome, Released, Run
 
+from libs.common import machine
 from libs.common.fetch_problems import HostPaused
 from libs.common.loops import uninterrupted
 from libs.common.objects import ObjectMissing, ObjectStore
 from libs.common.scratch import run_folder
 from services.asr.states import CANCELLED_REASON
+from services.asr.stored_names import canonical_key
 from services.asr.worker import failures
 from services.asr.worker.debug_record import DebugRecord
 from services.asr.worker.engine import Engine
@@ -116,7 +118,7 @@ class Transcriber:
             prepared = await prepare(
                 self._store,
                 recording,
-                f"recordings/{run.material_id}/canonical.mp4",
+                canonical_key(run.material_id, run.begun.asr_version),
                 folder,
                 on_share=lambda share: run.progress.report(int(TRANSCRIBING_FROM - rest + share * rest)),
             )
@@ -181,7 +183,7 @@ class Transcriber:
                 run.material_id,
                 run.begun.asr_version,
                 reason=reason,
-                message=str(error),
+                message=machine.without_paths(error),
                 progress=percent,
                 retryable=retryable,
             )
@@ -253,8 +255,8 @@ class _Transcription:
         if isinstance(error, HostPaused):
             return Released(error.seconds)
         if failures.is_infrastructure(error):
-            raise Infrastructure(f"{reason}: {error}") from error
-        return Failed(f"{reason}: {error}", retryable=not permanent)
+            raise Infrastructure(f"{reason}: {machine.without_paths(error)}") from error
+        return Failed(f"{reason}: {machine.without_paths(error)}", retryable=not permanent)
 
     async def _work(self) -> None:
         """Run the steps in a task of their own, which a lost lease cancels at once."""

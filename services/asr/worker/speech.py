@@ -56,11 +56,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A chunk's result."""
+    """A chunk's result; `made_with` names the settings that it was heard with, '' when nobody noted them."""
 
     span: Span
     engine: str
     language: str
+    made_with: str
     utterances: tuple[Utterance, ...]
 
 

@@ -1,6 +1,8 @@
 """Transcribe a prepared recording chunk by chunk; what an earlier run kept is not done again."""
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
@@ -22,28 +24,36 @@ async def transcribe(
 ) -> list[Part]:
     """Return the parts of the whole recording, in order.
 
-    A kept part is used when its span and its engine are those of today's plan. Each new one is given to
-    `save` before the next begins. `on_part` is told of every part, `on_position` (done, total) in
+    A kept part is used when its span, its engine and the settings it was heard with are today's; where nobody
+    noted them, as the release before did, span and engine decide. Each new one is given to `save` before the
+    next begins. `on_part` is told of every part, `on_position` (done, total) in
     milliseconds.
 
     Raises:
         EngineFailed, NoEngine: the engine's.
     """
     plan = await asyncio.to_thread(_plan, wav, settings)
-    name = await engine.name()
+    name, made_with = await engine.name(), heard_with(settings)
     total_ms = plan[-1].end_ms if plan else 0
     parts: list[Part] = []
     for span in plan:
         part = kept.get(span.index)
-        if part is None or part.span != span or part.engine != name:
+        wanted = (span, name, made_with)
+        if part is None or (part.span, part.engine, part.made_with or made_with) != wanted:
             language, segments = await engine.transcribe(wav, span, lambda ms: on_position(ms, total_ms))
             made = utterances.from_segments(segments, span, prompt=settings.initial_prompt)
-            part = Part(span, name, language, tuple(made))
+            part = Part(span, name, language, made_with, tuple(made))
             await save(part)
         parts.append(part)
         on_part(part)
         on_position(span.end_ms, total_ms)
     return parts
+
+
+def heard_with(settings: AsrWorkerSettings) -> str:
+    """Return a digest of what, beside the engine's name, changes what is heard."""
+    changes = [settings.language, settings.initial_prompt, settings.beam_size]
+    return hashlib.sha256(json.dumps(changes).encode()).hexdigest()[:16]
 
 
 def _plan(wav: Path, settings: AsrWorkerSettings) -> list[Span]:

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from frontrow.asr.v1 import transcript_pb2
 from frontrow.asr.v1 import transcription_service_pb2 as run_pb
 
+from services.asr.stored_names import canonical_key
+
 
 def utterances(texts: Sequence[str]) -> list[transcript_pb2.Utterance]:
     """Make utterances of a second each."""
@@ -50,7 +52,7 @@ def results(
                 duration_ms=end_ms,
                 width=640,
                 height=360,
-                canonical_key=f"recordings/{material_id}/canonical.mp4",
+                canonical_key=canonical_key(material_id, asr_version),
                 engine="e",
                 language="zh",
                 summaries_source="local/test",

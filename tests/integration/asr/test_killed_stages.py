@@ -24,7 +24,13 @@ WORKER = "tests.integration.asr.scripted_worker"
 STAGES = {
     "services.asr.worker.peers:AsrPeer.begin:1": 2,
     "services.asr.worker.peers:AsrPeer.save_piece:1": 2,
+    # the recording is stored, but nobody knows of it
+    "libs.common.objects.local:LocalStore.put_file:1": 2,
     "services.asr.worker.peers:AsrPeer.finish_fetch:1": 2,
+    "services.asr.media.canonical:make:1": 2,
+    "services.asr.media.audio:extract:1": 2,
+    # the canonical file is stored
+    "libs.common.objects.local:LocalStore.put_file:2": 2,
     "services.asr.worker.debug_record:DebugRecord.write:1": 2,
     "services.asr.worker.peers:AsrPeer.save_part:1": 1,
     "services.asr.worker.peers:AsrPeer.save_part:2": 0,
@@ -40,6 +46,13 @@ async def hash_of(bed: Bed, material_id: str) -> str:
         if answer.WhichOneof("item") != "header":
             digest.update(answer.SerializeToString(deterministic=True))
     return digest.hexdigest()
+
+
+async def keeps_nothing_twice(bed: Bed, material_id: str) -> bool:
+    """Tell whether of all runs' canonical files one is left, and of all originals one each material."""
+    keys = [key async for key in bed.store.list("recordings/")]
+    canonical = [key for key in keys if key.startswith(f"recordings/{material_id}/")]
+    return len(canonical) == 1 and len([key for key in keys if "/original-" in key]) == len(STAGES) + 1
 
 
 async def test_a_run_that_was_killed_anywhere_is_ended_by_the_next_one_as_if_nothing_had_happened(
@@ -61,6 +74,8 @@ async def test_a_run_that_was_killed_anywhere_is_ended_by_the_next_one_as_if_not
             await bed.until(material.id, COMPLETED, seconds=60)
             await eventually(partial(finished, bed, material))
         await worker.stop()
+    for material in [*killed.values(), unbroken]:
+        await eventually(partial(keeps_nothing_twice, bed, material.id), 30)
     wanted = await hash_of(bed, unbroken.id)
     assert {await hash_of(bed, material.id) for material in killed.values()} == {wanted}
     assert engine.calls == sum(STAGES.values()) + 2

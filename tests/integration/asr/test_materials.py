@@ -164,7 +164,7 @@ async def test_deleting_removes_transcript_projects_clips_and_then_the_objects(
     assert not await _missing(bed, recording)
     mine = [
         f"clips/{project}/a.mp4",
-        f"recordings/{material.id}/canonical.mp4",
+        f"recordings/{material.id}/canonical-1.mp4",
         f"staging/asr/{material.id}/1/a.json",
     ]
     other = f"staging/asr/{uuid7()}/1/a.json"

@@ -108,6 +108,21 @@ async def test_a_debug_record_is_read_by_run_and_the_newest_is_the_default(bed: 
     assert await refusal(record(bed, str(uuid4()))) == MATERIAL_NOT_FOUND
 
 
+async def test_a_run_that_died_is_shown_failed_and_only_the_current_one_running(bed: Bed) -> None:
+    running, failed = debug_record_pb2.DEBUG_OUTCOME_RUNNING, debug_record_pb2.DEBUG_OUTCOME_FAILED
+    material = await bed.material()
+    task = await bed.claim(material.asr_task_id)
+    dead = (await bed.begin(material, task.version)).asr_version
+    pin = pb.PinDebugRecordRequest(live_material_id=material.id, asr_version=dead)
+    assert (await bed.materials.PinDebugRecord(pin)).run.outcome == running
+    await bed.finish(task, released=True)
+    again = await bed.claim(material.asr_task_id)
+    current = (await bed.begin(material, again.version)).asr_version
+    shown = {run.asr_version: run.outcome for run in (await record(bed, material.id))[0].runs.runs}
+    assert shown == {current: running, dead: failed}
+    assert (await bed.materials.PinDebugRecord(pin)).run.outcome == failed
+
+
 async def test_the_clean_up_removes_old_records_and_leaves_pinned_ones(bed: Bed, database: Database) -> None:
     old, pinned, newest = [await transcribed(bed, ["好"]) for _ in range(3)]
     for material in (old, pinned, newest):

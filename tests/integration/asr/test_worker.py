@@ -7,6 +7,7 @@ import pytest
 from frontrow.asr.v1 import live_material_pb2
 
 from libs.common.testing import eventually
+from services.asr.stored_names import canonical_key
 from services.asr.worker.engine import FasterWhisper
 from services.asr.worker.mount import AsrWorker
 from tests.integration.asr.bed import COMPLETED, PENDING, Bed
@@ -71,7 +72,7 @@ async def test_a_recording_is_transcribed_with_topics_paragraphs_and_its_facts(
         f"/1/{stage}.json"
         for stage in ("001_prepare", "002_asr_raw", "003_llm_summaries", "004_llm_paragraphs", "005_result")
     ]
-    info = await bed.store.head(f"recordings/{material.id}/canonical.mp4")
+    info = await bed.store.head(canonical_key(material.id, 1))
     assert info is not None
 
 

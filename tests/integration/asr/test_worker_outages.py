@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from frontrow.asr.v1 import live_material_service_pb2 as pb
 from frontrow.task.v1 import queue_pb2, task_service_pb2
 
 from libs.common.objects import local as local_store
@@ -15,10 +16,11 @@ from libs.common.testing import eventually
 from services.asr.media import ffmpeg
 from services.asr.media.errors import DiskFull
 from services.asr.worker.engine import EngineFailed, EngineUnreachable
+from services.asr.worker.failures import NoSpeech
 from services.asr.worker.mount import AsrWorker
 from services.asr.worker.peers import AsrPeer
 from services.asr.worker.run import Transcriber
-from tests.integration.asr.bed import COMPLETED, PENDING, Bed
+from tests.integration.asr.bed import COMPLETED, FAILED, PENDING, Bed
 from tests.integration.asr.scripted_engine import Scripted
 from tests.integration.asr.workers import finished, has_stage, stages, worker_settings
 
@@ -40,6 +42,13 @@ async def runs_of(bed: Bed, task_id: str) -> tuple[int, Sequence[queue_pb2.TaskR
     answer = await bed.tasks.ExplainTask(task_service_pb2.ExplainTaskRequest(task_id=task_id))
     task = (await bed.tasks.GetTask(task_service_pb2.GetTaskRequest(task_id=task_id))).task
     return task.attempt, answer.runs
+
+
+async def pause(bed: Bed, *, paused: bool) -> None:
+    policy = queue_pb2.QueuePolicy(paused=paused)
+    request = task_service_pb2.SetQueuePolicyRequest(type="asr", policy=policy)
+    request.update_mask.paths.append("paused")
+    await bed.tasks.SetQueuePolicy(request)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +73,34 @@ async def test_only_trouble_of_the_machine_and_of_its_peers_is_not_charged(
         await eventually(partial(finished, bed, material))
     charged, _ = await runs_of(bed, material.asr_task_id)
     assert (engine.calls, charged) == (2, attempts)
+
+
+@pytest.mark.parametrize(
+    ("changed", "calls"),
+    [({}, 1), ({"language": "en"}, 2), ({"initial_prompt": "央行"}, 2), ({"beam_size": 2}, 2)],
+)
+async def test_a_part_that_was_heard_with_other_settings_is_made_anew(
+    bed: Bed,
+    shortest: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changed: dict[str, object],
+    calls: int,
+) -> None:
+    engine = Scripted()
+
+    async def nobody_speaks(*_: object) -> object:
+        raise NoSpeech("once")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Transcriber, "_post_process", nobody_speaks)
+        async with working(bed, engine, tmp_path / "scratch"):
+            material = await bed.material(shortest)
+            await bed.until(material.id, FAILED)
+    async with working(bed, engine, tmp_path / "scratch", **changed):
+        await bed.materials.ResetASRToPending(pb.ResetASRToPendingRequest(live_material_id=material.id))
+        await bed.until(material.id, COMPLETED)
+    assert engine.calls == calls
 
 
 async def test_a_disk_that_fills_up_at_the_last_step_leaves_no_half_object_and_the_retry_goes_on(
@@ -139,10 +176,15 @@ async def test_a_run_over_its_limit_is_stopped_and_says_so_on_the_row_and_in_the
     engine = Scripted(hang=True)
     async with working(bed, engine, tmp_path / "scratch", run_timeout_seconds=3.0):
         material = await bed.material(shortest)
+        await eventually(lambda: engine.calls, 30)
+        # the next run would clear what this one says
+        await pause(bed, paused=True)
         await eventually(partial(has_stage, bed, material.id, "/1/999_fail.json"), 30)
+        again = await bed.until(material.id, PENDING)
+    await pause(bed, paused=False)
     record = (await bed.store.get_bytes(f"staging/asr/{material.id}/1/999_fail.json")).decode()
     assert "RUN_TIMEOUT" in record
     assert engine.cancelled >= 1
-    again = await bed.until(material.id, PENDING)
-    assert again.asr_error_reason in {"RUN_TIMEOUT", ""}
     assert "longer than 3 seconds" in record
+    assert again.asr_error_reason == "RUN_TIMEOUT"
+    assert "longer than 3 seconds" in again.asr_error

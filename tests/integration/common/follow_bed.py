@@ -33,6 +33,7 @@ class Jobs:
         self._database = database
         self.acts: list[tuple[str, str, int]] = []
         self.broken: set[str] = set()
+        self.failed_shown = 200
 
     async def add(self, owner_id: str, *, status: str = "pending", seen_version: int = 0) -> str:
         task_id = str(uuid7())
@@ -61,11 +62,23 @@ class Jobs:
         return status, seen_version, reason, message
 
     async def current(self) -> Sequence[Followed]:
+        newest = "status = 'failed' ORDER BY task_id DESC LIMIT :shown"
+        return [
+            *await self._rows("status NOT IN ('completed', 'failed')"),
+            *await self._rows(newest, shown=self.failed_shown),
+        ]
+
+    async def failed_of(self, task_ids: Sequence[str]) -> Sequence[Followed]:
+        return await self._rows("status = 'failed' AND task_id = ANY(:tasks)", tasks=list(task_ids))
+
+    async def failed_after(self, row: Followed | None) -> Sequence[Followed]:
+        turn = "status = 'failed' AND task_id > :after ORDER BY task_id LIMIT 2"
+        return await self._rows(turn, after=row.task_id if row else "")
+
+    async def _rows(self, which: str, **values: object) -> list[Followed]:
+        query = text(f"SELECT id, task_id, seen_version FROM shop.job WHERE {which}")
         async with self._database.begin() as session:
-            rows = await session.execute(
-                text("SELECT id, task_id, seen_version FROM shop.job WHERE status <> 'completed'")
-            )
-            return [Followed(*row) for row in rows]
+            return [Followed(*row) for row in await session.execute(query, values)]
 
     async def requeued(self, owner_id: str, task_id: str, version: int) -> None:
         await self._act("requeued", "status = 'pending'", (owner_id, task_id, version))

@@ -212,6 +212,29 @@ async def test_a_change_is_acted_on_at_once_because_it_is_watched(
     await eventually(lambda: jobs.acts == [("ended", "a", 2)])
 
 
+async def test_a_failed_row_is_acted_on_however_old_it_is_because_it_is_watched(
+    patient: Follower, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    jobs.failed_shown = 0
+    await eventually(lambda: tasks.watching == 1)
+    task_ids = [await jobs.add(owner, status="failed", seen_version=2) for owner in "abcdefgh"]
+    tasks.put(_task(task_ids[-1], PENDING, 3))
+    await eventually(lambda: jobs.acts == [("requeued", "h", 3)])
+
+
+async def test_every_failed_row_is_asked_for_in_turn(
+    follower: Follower, jobs: Jobs, tasks: MemoryTasks
+) -> None:
+    jobs.failed_shown = 0
+    for owner in "abcde":
+        tasks.put(_task(await jobs.add(owner, status="failed", seen_version=2), PENDING, 3))
+    await follower.look()
+    assert jobs.acts == [("requeued", "a", 3), ("requeued", "b", 3)]
+    for _ in range(2):
+        await follower.look()
+    assert [owner for _, owner, _ in jobs.acts] == list("abcde")
+
+
 async def test_progress_of_running_tasks_causes_no_comparisons(
     patient: Follower, jobs: Jobs, tasks: MemoryTasks
 ) -> None:

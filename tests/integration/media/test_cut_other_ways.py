@@ -1,5 +1,6 @@
 """Cuts that copy everything and say where they begin, and exact cuts of what can't be spliced."""
 
+import asyncio
 import random
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from libs.common import child
 from services.asr.media import audio, canonical, cut, ffmpeg, smart
 from services.asr.media.canonical import Canonical
-from services.asr.media.errors import SpanOutside
+from services.asr.media.errors import DiskFull, FfmpegFailed, FfmpegKilled, SpanOutside
 from services.asr.media.probe import probe
 from tests.integration.media.recordings import frame_numbers, frame_times, onsets, record, remake
 
@@ -152,3 +153,39 @@ async def test_short_cuts_of_hevc_are_exact_to_the_frame_though_all_of_it_is_enc
     assert frame_numbers(tmp_path / "clip.mp4")[0] == next(
         n for n, time in frames if time == pytest.approx(done.start_ms / 1000, abs=0.001)
     )
+
+
+@pytest.mark.parametrize("fast", [True, False])
+async def test_a_clip_that_the_disk_has_no_room_for_is_the_machines_trouble(
+    tmp_path: Path, fast: bool
+) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4"))
+    out = tmp_path / "clip.mp4"
+    out.symlink_to("/dev/full")
+    with pytest.raises(DiskFull) as full:
+        await cut.cut(made.path, out, 2500, 9600, media=made.media, fast=fast)
+    assert str(tmp_path) not in str(full.value)
+    assert "Traceback" not in str(full.value)
+    assert await asyncio.to_thread(lambda: list(tmp_path.glob("clip.*"))) == [out]
+
+
+@pytest.mark.parametrize("fast", [True, False])
+async def test_a_join_that_is_killed_is_charged_and_nothing_is_encoded_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fast: bool
+) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4"))
+    killed = tmp_path / "killed"
+    killed.write_text("#!/bin/sh\nkill -KILL $$\n")
+    killed.chmod(0o755)
+    monkeypatch.setattr(smart, "PYTHON", str(killed))
+    with pytest.raises(FfmpegKilled):
+        await cut.cut(made.path, tmp_path / "clip.mp4", 2500, 9600, media=made.media, fast=fast)
+
+
+async def test_a_join_that_breaks_says_why_without_a_trace_or_a_folder(tmp_path: Path) -> None:
+    made = await canonical_of(record(tmp_path / "live.mp4"))
+    with pytest.raises(FfmpegFailed) as failed:
+        await cut.cut(made.path, tmp_path / "none" / "clip.mp4", 2500, 9600, media=made.media, fast=True)
+    assert "No such file" in str(failed.value)
+    assert str(tmp_path) not in str(failed.value)
+    assert "Traceback" not in str(failed.value)

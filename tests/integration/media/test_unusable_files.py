@@ -1,23 +1,30 @@
 """Files as they arrive: each kind that can't be used has a reason of its own, and names don't matter."""
 
+import asyncio
+import errno
 import os
+import signal
 import stat
 from pathlib import Path
 
+import av
 import pytest
 
+from libs.common.testing import eventually
 from services.asr.media import audio, canonical, cut, ffmpeg
 from services.asr.media.errors import (
     AudioUndecodable,
     DiskFull,
     EmptyFile,
     FfmpegFailed,
+    FfmpegKilled,
     FfmpegTimeout,
     MediaError,
     MediaInfrastructure,
     MoovMissing,
     NoAudioTrack,
     NotMedia,
+    SystemTrouble,
 )
 from services.asr.media.probe import probe
 from tests.integration.media.recordings import onsets, record, remake
@@ -41,6 +48,9 @@ async def test_audio_that_begins_late_in_a_transport_stream_is_usable(tmp_path: 
     # a transport stream only knows when its last packet begins
     assert made.media.duration_ms == pytest.approx(media.duration_ms, abs=500)
     await audio.extract(made.path, tmp_path / "a.wav", duration_ms=made.media.duration_ms)
+    # its sound beeps every two seconds, and begins 1.5 s behind the picture
+    expected = [2 * beep + 1.5 for beep in range(1, 10)]
+    assert onsets(tmp_path / "a.wav") == pytest.approx(expected, abs=0.05)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +211,66 @@ async def test_a_program_that_hangs_is_killed_in_time_and_the_try_is_charged(fak
     with pytest.raises(FfmpegTimeout) as hung:
         await ffmpeg.run(["x"], timeout_seconds=0.3)
     assert not isinstance(hung.value, MediaInfrastructure | MediaError)
+
+
+async def test_a_copy_that_is_killed_is_not_answered_by_encoding_all(
+    fake_ffmpeg: Path, tmp_path: Path
+) -> None:
+    recording = EDGE / "late.ts"
+    write_program(fake_ffmpeg, f"echo x >> {tmp_path}/runs; kill -KILL $$")
+    with pytest.raises(FfmpegKilled):
+        await canonical.make(recording, tmp_path / "c.mp4", await probe(recording))
+    assert (tmp_path / "runs").read_text() == "x\n"
+
+
+async def test_a_real_ffmpeg_that_is_killed_is_no_fault_of_the_recording() -> None:
+    endless = ("-re", "-f", "lavfi", "-i", "sine", "-f", "null", "-")
+    running = asyncio.create_task(ffmpeg.run(endless, timeout_seconds=60))
+
+    pid = await eventually(lambda: asyncio.to_thread(_own_ffmpeg), timeout_seconds=30)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(FfmpegKilled, match="signal 9"):
+        await running
+
+
+def _own_ffmpeg() -> int | None:
+    """Find the ffmpeg that this process has started and that is itself by now, no more its starter."""
+    for task in Path("/proc/self/task").iterdir():
+        for pid in map(int, (task / "children").read_text().split()):
+            argv = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if argv[0] == os.fsencode(ffmpeg.find()) and b"-re" in argv:
+                return pid
+    return None
+
+
+async def test_an_input_that_the_disk_does_not_give_is_the_machines_trouble() -> None:
+    # a process's memory has nothing at 0: reading there is an error of the device
+    with pytest.raises(SystemTrouble) as ill:
+        await ffmpeg.run((*ffmpeg.source(Path("/proc/self/mem")), "-f", "null", "-"), timeout_seconds=20)
+    assert ill.value.reason == "EIO"
+
+
+async def test_a_file_that_cannot_be_opened_for_want_of_descriptors_is_no_bad_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = record(tmp_path / "live.mp4", seconds=2)
+
+    def refused(*_: object, **__: object) -> None:
+        av.error.err_check(-errno.EMFILE, str(recording))
+
+    monkeypatch.setattr(av, "open", refused)
+    with pytest.raises(SystemTrouble) as exhausted:
+        await probe(recording)
+    assert exhausted.value.reason == "EMFILE"
+
+
+async def test_an_error_names_the_file_and_no_folder(tmp_path: Path) -> None:
+    broken = tmp_path / "x.mp4"
+    broken.write_bytes(b"no recording")
+    with pytest.raises(FfmpegFailed) as failed:
+        await ffmpeg.run((*ffmpeg.source(broken), "-f", "null", "-"), timeout_seconds=20)
+    assert "x.mp4" in str(failed.value)
+    assert str(tmp_path) not in str(failed.value)
 
 
 async def test_progress_only_rises_and_ends_at_one(tmp_path: Path) -> None:

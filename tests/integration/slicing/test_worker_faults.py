@@ -17,7 +17,7 @@ from frontrow.task.v1 import task_pb2, task_service_pb2
 from libs.common.client import reason_of
 from libs.common.testing import eventually
 from services.asr.media import cut as cutting
-from services.asr.media import ffmpeg
+from services.asr.media import ffmpeg, smart
 from services.asr.media.errors import FfmpegTimeout
 from tests.integration.hanging import hung, kill
 from tests.integration.slicing.chain import Chain
@@ -124,17 +124,31 @@ async def test_a_cancelled_task_stops_the_run_and_fails_the_project(chain: Chain
     assert await chain.clips(project) == []
 
 
-async def test_a_full_disk_is_waited_out_and_burns_no_attempt(
-    chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, full = ffmpeg.find(), tmp_path / "full"
-    program = tmp_path / "ffmpeg"
-    complaint = "echo 'Error writing trailer: No space left on device' >&2; exit 228"
-    full.touch()
-    program.write_text(f'#!/bin/sh\n[ -e "{full}" ] && {{ {complaint}; }}\nexec "{real}" "$@"\n')
+FFMPEG_IS_FULL = "Error writing trailer: No space left on device"
+JOIN_IS_FULL = "av.error.OSError: [Errno 28] No space left on device: 'file:/var/lib/clip.mp4'"
+
+
+def complaining(real: str, complaint: str, while_there: Path) -> str:
+    """Put a program before a real one that complains as long as a file is there; returns its path."""
+    program = while_there.with_name(Path(real).name)
+    complain = f'echo "{complaint}" >&2; exit 1'
+    program.write_text(f'#!/bin/sh\n[ -e "{while_there}" ] && {{ {complain}; }}\nexec "{real}" "$@"\n')
     program.chmod(0o755)
-    monkeypatch.setattr(ffmpeg, "find", lambda: str(program))
-    project = await chain.asr.project((await chain.asr.transcribed("full")).id, keywords="再见 | 央行")
+    return str(program)
+
+
+@pytest.mark.parametrize("mode", ["EXACT", "FAST"])
+async def test_a_full_disk_is_waited_out_and_burns_no_attempt(
+    chain: Chain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    full = tmp_path / "full"
+    full.touch()
+    program = complaining(ffmpeg.find(), FFMPEG_IS_FULL, full)
+    monkeypatch.setattr(ffmpeg, "find", lambda: program)
+    monkeypatch.setattr(smart, "PYTHON", complaining(smart.PYTHON, JOIN_IS_FULL, full))
+    cut_mode = video_project_pb2.CutMode.Value(f"CUT_MODE_{mode}")
+    material = await chain.asr.transcribed(f"full-{mode}")
+    project = await chain.asr.project(material.id, keywords="再见 | 央行", cut_mode=cut_mode)
     async with chain.worker():
 
         async def tried_twice() -> bool:
@@ -146,10 +160,12 @@ async def test_a_full_disk_is_waited_out_and_burns_no_attempt(
         await eventually(tried_twice, timeout_seconds=30)
         assert await chain.stored(project) == []
 
-        async def told() -> bool:
-            return (await chain.asr.reread(project)).error_reason == "DISK_FULL"
+        async def told() -> str:
+            found = await chain.asr.reread(project)
+            return found.error_message if found.error_reason == "DISK_FULL" else ""
 
-        await eventually(told, timeout_seconds=20)
+        message = await eventually(told, timeout_seconds=20)
+        assert "No space left on device" in message
         full.unlink()
         done = await chain.finished(project)
         await chain.task_in(project, task_pb2.TASK_STATUS_COMPLETED)

@@ -6,7 +6,14 @@ import pytest
 
 from libs.common.fetch_problems import FetchProblem, HostPaused
 from libs.common.objects import StoreUnavailable
-from services.asr.media.errors import DiskFull, FfmpegTimeout, NoAudioTrack
+from services.asr.media.errors import (
+    DiskFull,
+    FfmpegKilled,
+    FfmpegTimeout,
+    NoAudioTrack,
+    OutOfMemory,
+    SystemTrouble,
+)
 from services.asr.worker.engine import EngineFailed, EngineUnreachable
 from services.asr.worker.failures import is_infrastructure, is_permanent, reason_of
 from services.asr.worker.model import NoEngine
@@ -23,6 +30,8 @@ PERMANENT, CHARGED, NOBODYS = (True, False), (False, False), (False, True)
         (FetchProblem("TIMEOUT", "x"), "TIMEOUT", CHARGED),
         (HostPaused("host", 60), "SERVER_BUSY", CHARGED),
         (FfmpegTimeout("x"), "FFMPEG_TIMEOUT", CHARGED),
+        (FfmpegKilled("x"), "FFMPEG_KILLED", CHARGED),
+        (OutOfMemory("x"), "ENOMEM", CHARGED),
         (EngineFailed("x"), "ENGINE_FAILED", CHARGED),
         (FileNotFoundError(errno.ENOENT, "x"), "FILE_NOT_FOUND_ERROR", CHARGED),
         (OSError(errno.EINVAL, "x"), "OS_ERROR", CHARGED),
@@ -35,6 +44,7 @@ PERMANENT, CHARGED, NOBODYS = (True, False), (False, False), (False, True)
         (OSError(errno.EMFILE, "x"), "EMFILE", NOBODYS),
         (BlockingIOError(errno.EAGAIN, "no more processes"), "EAGAIN", NOBODYS),
         (DiskFull("x"), "DISK_FULL", NOBODYS),
+        (SystemTrouble("EROFS", "x"), "EROFS", NOBODYS),
         (EngineUnreachable("x"), "ENGINE_UNREACHABLE", NOBODYS),
         (NoEngine("x"), "NO_ENGINE", NOBODYS),
         (AsrUnreachable("x"), "ASR_UNREACHABLE", NOBODYS),

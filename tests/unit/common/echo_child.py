@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 from libs.common.child_pool import Emit, Json, serve
 
@@ -11,6 +12,8 @@ def handle(request: Json, emit: Emit) -> Json:
     match request["do"]:
         case "fail":
             raise ValueError("bad picture")
+        case "open":
+            Path(request["value"]).read_bytes()
         case "hang":
             time.sleep(1000)
         case "crash":

@@ -108,6 +108,8 @@ async def test_an_error_in_the_handler_reaches_the_caller_and_the_child_lives_on
     before = await pool.call({"do": "echo", "value": 1}, timeout_seconds=20)
     with pytest.raises(ChildFailed, match="ValueError: bad picture"):
         await pool.call({"do": "fail"}, timeout_seconds=20)
+    with pytest.raises(ChildFailed, match=r"FileNotFoundError: No such file or directory$"):
+        await pool.call({"do": "open", "value": "/nowhere/on/this/machine"}, timeout_seconds=20)
     after = await pool.call({"do": "echo", "value": 1}, timeout_seconds=20)
     await pool.close()
     assert before["pid"] == after["pid"]

@@ -190,6 +190,7 @@ class TranscriptPart(message.Message):
     ENGINE_FIELD_NUMBER: builtins.int
     LANGUAGE_FIELD_NUMBER: builtins.int
     UTTERANCES_FIELD_NUMBER: builtins.int
+    MADE_WITH_FIELD_NUMBER: builtins.int
     index: builtins.int
     """Number of the chunk, from 0."""
     start_ms: builtins.int
@@ -200,6 +201,10 @@ class TranscriptPart(message.Message):
     """Engine and model that made it, such as `faster-whisper/base/int8`."""
     language: builtins.str
     """Language as the engine detected it, such as `zh`."""
+    made_with: builtins.str
+    """A digest of the settings that change what an engine hears (language, prompt, beams), at most 64 characters,
+    set by the worker: a run of other settings makes the part anew. Empty for a worker that didn't say.
+    """
     @builtins.property
     def utterances(self) -> containers.RepeatedCompositeFieldContainer[Utterance]:
         """The speech in the chunk, in order; empty for a chunk without speech."""
@@ -213,9 +218,10 @@ class TranscriptPart(message.Message):
         engine: builtins.str = ...,
         language: builtins.str = ...,
         utterances: abc.Iterable[Utterance] | None = ...,
+        made_with: builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["end_ms", b"end_ms", "engine", b"engine", "index", b"index", "language", b"language", "start_ms", b"start_ms", "utterances", b"utterances"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["end_ms", b"end_ms", "engine", b"engine", "index", b"index", "language", b"language", "made_with", b"made_with", "start_ms", b"start_ms", "utterances", b"utterances"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

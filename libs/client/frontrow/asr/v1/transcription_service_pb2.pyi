@@ -404,7 +404,7 @@ class TranscriptPartHeader(message.Message):
     """The run's fencing token."""
     @builtins.property
     def part(self) -> transcript_pb2.TranscriptPart:
-        """Index, span, engine and language; its utterances stay empty."""
+        """Index, span, engine, language and what it was made with; its utterances stay empty."""
 
     def __init__(
         self,
