@@ -80,10 +80,9 @@ def _choose(selection: Selection, rules: Rules) -> tuple[list[_Run], str]:
     runs = topics or _by_pauses(selection.utterances, rules)
     if selection.prompt.strip():
         return _merged(_by_prompt(selection, runs), selection.utterances, rules.merge_gap_ms), "prompt"
-    if topics:
-        return _merged(topics, selection.utterances, rules.merge_gap_ms), "topics"
-    # what is only cut because it is long isn't put together again
-    return runs, "pauses"
+    # Neither topics nor what is cut because it is long: they follow one another without a pause, and would
+    # all be one clip.
+    return runs, "topics" if topics else "pauses"
 
 
 def _by_topics(selection: Selection) -> Iterable[_Run]:
