@@ -83,9 +83,9 @@ async def recompute(connection: Connection, key: PromotionKey) -> Official | Non
     """Make the official row what the approved drafts say; None when there are neither drafts nor a row.
 
     It shows the ordered union of their images that aren't hidden: by draft id, then position, each object
-    once at its first place. Title, collection and cover are the first draft's; a chosen cover that is hidden
-    gives way to the first image. Only what differs is written. Without approved drafts the row is emptied and
-    hidden and keeps its id and its title.
+    once at its first place. Title, collection and cover are the first draft's (domain.md 4.3): the cover of
+    its card, and the row's first image where that draft shows none. Only what differs is written. Without
+    approved drafts the row is emptied and hidden and keeps its id and its title.
     """
     statement = statements_promotion.recompute(tables_of(key))
     row = await statement.row(connection, **key.columns())

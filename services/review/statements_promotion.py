@@ -45,7 +45,8 @@ WITH siblings AS MATERIALIZED (
 ), facts AS MATERIALIZED (
     SELECT s.title, s.collection, CAST((SELECT count(*) FROM wanted) AS integer) AS image_count,
         coalesce(
-            (SELECT w.media_id FROM wanted w WHERE w.media_id = s.cover_media_id),
+            -- as on its draft's card: a choice that its own draft hides is none, whoever else shows the image
+            (SELECT w.media_id FROM wanted w WHERE w.media_id = s.cover_media_id AND w.draft_id = s.id),
             (SELECT w.media_id FROM wanted w WHERE w.position = 0)
         ) AS cover_media_id
     FROM siblings s ORDER BY s.id LIMIT 1

@@ -210,6 +210,24 @@ async def test_hidden_images_stay_out_and_the_order_and_cover_are_the_editors(ga
     assert (await gallery.catalog.GetStreetSnap(request)).street_snap.cover_key == images["o1"].media_key
 
 
+async def test_a_cover_that_its_own_draft_hides_is_no_cover_though_a_sibling_shows_that_image(
+    gallery: Gallery,
+) -> None:
+    city = unique("Cover")
+    first = await gallery.street(city, 2026, 9, ["c1", "c2"])
+    second = await gallery.street(city, 2026, 9, ["c2", "c3"])
+    official = (await gallery.approve(first)).official_id
+    await gallery.approve(second)
+    images = {image.caption: image for image in (await gallery.get(first)).images}
+    await gallery.edit(first, cover_key=images["c2"].media_key)
+    images["c2"].hidden = True
+    card = await gallery.edit(first, images=[images["c1"], images["c2"]])
+    assert await gallery.album(official) == ["c1", "c2", "c3"]
+    request = catalog_service_pb2.GetStreetSnapRequest(street_snap_id=official)
+    album = (await gallery.catalog.GetStreetSnap(request)).street_snap
+    assert album.cover_key == card.cover_key == images["c1"].media_key
+
+
 async def test_a_purge_takes_the_images_out_frees_the_source_key_and_is_audited(
     gallery: Gallery, database: Database
 ) -> None:

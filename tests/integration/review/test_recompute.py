@@ -59,7 +59,8 @@ def union_of(all_drafts: Sequence[Draft]) -> Shown | None:
             if not hidden:
                 first.setdefault(media_id, number)
     number, leading = counted[0]
-    cover = leading.cover if leading.cover in first else next(iter(first), None)
+    own = [media_id for media_id, hidden in leading.images if not hidden]
+    cover = leading.cover if leading.cover in own else next(iter([*own, *first]), None)
     return Shown(list(first.items()), f"title {number}", cover)
 
 

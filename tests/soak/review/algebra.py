@@ -30,9 +30,9 @@ def union(drafts: list[Draft]) -> tuple[tuple[int, str, int], ...]:
 
 
 def cover_of(first: Draft, images: tuple[tuple[int, str, int], ...]) -> int | None:
-    """Return the first draft's choice as long as the row shows it, else the first image."""
-    shown = [media_id for media_id, _, _ in images]
-    return first.cover if first.cover in shown else next(iter(shown), None)
+    """Return the cover of the first draft's own card; where it shows nothing, the row's first image."""
+    own = shown_cover(first.images, first.cover)
+    return own if own is not None else next((media_id for media_id, _, _ in images), None)
 
 
 def shown_cover(images: tuple[Image, ...], chosen: int | None) -> int | None:
