@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -15,9 +16,11 @@ from yarl import URL
 
 from libs.common.fetch_problems import FetchProblem, MachineTrouble
 from libs.common.guard import AddressBlocked, Guard, GuardedResolver, is_loopback, watching
+from libs.common.host_places import HostPlaces
 from libs.common.machine import is_machines
 
 MAX_REDIRECTS = 5
+MOST_AT_ONCE = 256
 LONGEST_PAUSE_SECONDS = 3600.0
 BUSY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -42,6 +45,7 @@ class Fetching:
 
     def __init__(self, manners: Manners) -> None:
         self._manners = manners
+        self._places = HostPlaces(manners.connections_per_host, MOST_AT_ONCE)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -49,8 +53,7 @@ class Fetching:
         connector = aiohttp.TCPConnector(
             resolver=GuardedResolver(guard),
             socket_factory=guard.open_socket,
-            limit=256,
-            limit_per_host=self._manners.connections_per_host,
+            limit=0,  # whoever asks for a connection has a place: waiting for one is not counted as fetching
             use_dns_cache=False,  # an answer is checked when it is used, and the guard has the last word
         )
         self._session = aiohttp.ClientSession(
@@ -85,10 +88,12 @@ class Fetching:
         headers: Mapping[str, str],
         *,
         before_hop: Callable[[str], Awaitable[None]] | None = None,
+        limit: asyncio.Timeout | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask for `url`, follow its redirects, and lend the answer, whatever its status.
 
         `before_hop` is told each hop's host before anything is asked of it; what it raises ends the fetch.
+        `limit`, which the caller is inside of, stands still while a hop waits for a connection of its host.
         What goes wrong inside the block, too, becomes a FetchProblem.
 
         Raises:
@@ -102,13 +107,14 @@ class Fetching:
             while True:
                 _check_hop(here, seen)
                 seen.add(here)
-                if before_hop is not None:
-                    await before_hop(here.host or "")
-                async with self._session.get(here, headers=headers, allow_redirects=False) as response:
-                    if response.status not in _REDIRECTS:
-                        yield response
-                        return
-                    location = response.headers.get("Location", "")
+                async with self._places.one(str(here.origin()), limit):
+                    if before_hop is not None:
+                        await before_hop(here.host or "")
+                    async with self._session.get(here, headers=headers, allow_redirects=False) as response:
+                        if response.status not in _REDIRECTS:
+                            yield response
+                            return
+                        location = response.headers.get("Location", "")
                 if not location:
                     raise FetchProblem("BAD_REDIRECT", "a redirect leads nowhere")
                 here = here.join(parsed(location))

@@ -108,19 +108,19 @@ class Downloader:
     async def _fetch_once(self, url: str, referer: str, target: Path) -> Fetched:
         try:
             # one limit around all hops
-            async with asyncio.timeout(self._settings.total_timeout_seconds):
+            async with asyncio.timeout(self._settings.total_timeout_seconds) as limit:
                 try:
-                    return await self._follow(url, referer, target)
+                    return await self._follow(url, referer, target, limit)
                 except _Forbidden:
-                    return await self._follow(url, "", target)
+                    return await self._follow(url, "", target, limit)
         except TimeoutError as error:
             raise ImageProblem("TIMEOUT", "it took too long") from error
         except _Forbidden as error:
             raise ImageProblem("HTTP_STATUS", "the server answered 403") from error
 
-    async def _follow(self, url: str, referer: str, target: Path) -> Fetched:
+    async def _follow(self, url: str, referer: str, target: Path, limit: asyncio.Timeout) -> Fetched:
         headers = {"Referer": referer} if referer else {}
-        async with self._fetching.open(url, headers, before_hop=self._let_rest) as response:
+        async with self._fetching.open(url, headers, before_hop=self._let_rest, limit=limit) as response:
             return await self._receive(response, target)
 
     async def _let_rest(self, host: str) -> None:

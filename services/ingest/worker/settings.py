@@ -34,7 +34,7 @@ class IngestWorkerSettings(BaseSettings):
     )
     read_timeout_seconds: float = Field(default=15.0, gt=0, description="longest silence within a response")
     total_timeout_seconds: float = Field(
-        default=60.0, gt=0, description="limit of one image, redirects included"
+        default=60.0, gt=0, description="limit of one image with its redirects, once its host has room"
     )
     longest_host_wait_seconds: float = Field(
         default=30.0, ge=0, description="a host that asks for a longer pause gives the task back meanwhile"
