@@ -177,8 +177,14 @@ class ContextServer:
             outage.refusing_while(partial(self._readiness.is_silent, DATABASE)),
             deadline.limiting(self._mounted.long_polls, cap_seconds=self._cap_seconds),
         ]
+        pipeline = Pipeline(
+            steps,
+            RequestValidator(),
+            silence_seconds=self._silence_seconds,
+            checks_late=self._mounted.checks_late,
+        )
         server = grpc.aio.server(
-            interceptors=[Pipeline(steps, RequestValidator(), silence_seconds=self._silence_seconds)],
+            interceptors=[pipeline],
             options=OPTIONS,
             maximum_concurrent_rpcs=self._admission.most_calls,
         )

@@ -48,11 +48,13 @@ class Mounted:
     the unary methods (`/package.Service/Method`) that may take longer than 30 s without a client's deadline.
     `room_for_waits` is how many calls may wait beside those that the server's limit lets in; the mount lets
     no more wait. `urgent` names the methods that keep what was done already, and tells which of their calls
-    do: these are served however busy the server is. `checks` name what the server stands on and tell whether
-    it works; `health` is given by a mount that reports a state of its own.
+    do: these are served however busy the server is. `checks_late` names the methods of one message whose
+    handlers have something to look at before it, a signature for example: they get it as it came, None where
+    the bytes are no message, and call `raw.checked_request`. `checks` name what the server stands on and tell
+    whether it works; `health` is given by a mount that reports a state of its own.
 
     Raises:
-        ValueError: `long_polls` or `urgent` name what is no method of these services.
+        ValueError: `long_polls`, `urgent` or `checks_late` name what is no method of these services.
     """
 
     register: Callable[[grpc.aio.Server], None]
@@ -63,6 +65,7 @@ class Mounted:
     long_polls: Collection[str] = ()
     room_for_waits: int = 0
     urgent: Mapping[str, IsUrgent] = field(default_factory=dict)
+    checks_late: Collection[str] = ()
     health: Health = field(default_factory=Health)
     checks: Mapping[str, Check] = field(default_factory=dict)
 
@@ -72,5 +75,5 @@ class Mounted:
         methods = {
             f"/{service.full_name}/{method.name}" for service in services for method in service.methods
         }
-        if strange := sorted({*self.long_polls, *self.urgent} - methods):
+        if strange := sorted({*self.long_polls, *self.urgent, *self.checks_late} - methods):
             raise ValueError(f"no methods of {', '.join(self.service_names)}: {', '.join(strange)}")

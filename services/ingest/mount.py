@@ -33,7 +33,7 @@ from services.ingest.refusals import TaskRefusals
 from services.ingest.repository_follow import JobFollowSource
 from services.ingest.repository_submit import Limits
 from services.ingest.sealing import Sealer
-from services.ingest.servicer import IngestServicer
+from services.ingest.servicer import SUBMIT_METHOD, IngestServicer
 from services.ingest.servicer_work import IngestWorkServicer
 from services.ingest.settings import IngestSettings
 from services.ingest.states import TASK_TYPE
@@ -114,6 +114,7 @@ async def mount(settings: IngestSettings, common: CommonSettings) -> Mounted:
         loops=loops,
         close=close,
         urgent=all_of(_NAMES[1], "RecordImages", "FinishJob", "PauseHost"),
+        checks_late=[SUBMIT_METHOD],
         checks={DATABASE: wires.answers.check},
     )
 

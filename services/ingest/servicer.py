@@ -9,7 +9,7 @@ from frontrow.ingest.v1 import gallery_pb2, ingest_service_pb2
 from libs.common.errors import InvalidArgument
 from libs.common.ids import uuid7
 from libs.common.interceptors.call import ServicerContext
-from libs.common.interceptors.raw import raw_request
+from libs.common.interceptors.raw import checked_request, raw_request
 from libs.common.paging import decode_token, encode_token, page_size, within_budget
 from libs.common.tracing import present_trace
 from services.ingest import convert, repository_job
@@ -32,11 +32,15 @@ class IngestServicer(SpiderRpcs, RerunRpcs, PurgeRpcs):
     async def SubmitGallery(
         self, request: ingest_service_pb2.SubmitGalleryRequest, context: ServicerContext
     ) -> ingest_service_pb2.SubmitGalleryResponse:
-        """Take a gallery (domain.md 3.1): nonce, job and the order for its task in one transaction."""
+        """Take a gallery (domain.md 3.1): nonce, job and the order for its task in one transaction.
+
+        The message is looked at behind the signature (`Mounted.checks_late`): before, its sender is unknown.
+        """
         credentials = Credentials.from_metadata(context.invocation_metadata() or ())
         await self._parts.keys.check(SUBMIT_METHOD, credentials, raw_request())
         entry = Entry(credentials.key_id, credentials.nonce, int(credentials.timestamp), None)
         try:
+            request = checked_request()
             gallery = convert.normalised(request.gallery)
         except InvalidArgument:
             # a bad gallery counts against the key's budget, and a key that may not submit learns that first

@@ -2,7 +2,8 @@
 
 A step wraps what follows it in a coroutine of its own, the same for all four shapes of a method, so each
 concern is written once. The steps are put together once a method: a call pays for the coroutines alone.
-Request messages pass `raw.receive` and `validate.check` in front of the handler.
+Request messages pass `raw.receive` and `validate.check` in front of the handler; in methods that check late
+(`Mounted.checks_late`), when the handler asks for it.
 
 Streamed answers are written by a coroutine here rather than handed to gRPC as a generator: gRPC drops a
 generator without closing it when a client goes away, and the handler's `finally` would run at some later
@@ -15,7 +16,7 @@ One that announces a single message and never sends it gets no further than gRPC
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
@@ -23,7 +24,7 @@ import grpc
 
 from libs.common.errors import DeadlineExceeded
 from libs.common.interceptors.call import Serve, ServedCall, ServicerContext, Shape, Step
-from libs.common.interceptors.raw import Received, receive, receiver
+from libs.common.interceptors.raw import Received, postpone, receive, receiver
 from libs.common.interceptors.validate import RequestValidator
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -39,14 +40,21 @@ class Pipeline(grpc.aio.ServerInterceptor):
     """Surround every handler with `steps`, outermost first, and check its requests with `validator`.
 
     `silence_seconds` is how long a client may keep the server waiting for the next message of a stream, or
-    let an answer that it doesn't read wait.
+    let an answer that it doesn't read wait. `checks_late` names the methods of one message whose handlers
+    say when it is checked.
     """
 
     def __init__(
-        self, steps: Sequence[Step], validator: RequestValidator, *, silence_seconds: float = SILENCE_SECONDS
+        self,
+        steps: Sequence[Step],
+        validator: RequestValidator,
+        *,
+        silence_seconds: float = SILENCE_SECONDS,
+        checks_late: Collection[str] = (),
     ) -> None:
         self._steps = tuple(steps)
         self._validator = validator
+        self._checks_late = frozenset(checks_late)
         self._silence_seconds = silence_seconds
         self._wrapped: dict[str, Handler] = {}
 
@@ -66,7 +74,9 @@ class Pipeline(grpc.aio.ServerInterceptor):
         shape = _shape_of(handler)
         behaviour = getattr(handler, shape.value)
         serialise = handler.response_serializer or _as_it_is
-        accept = self._accept_each if shape.request_streaming else self._accept_one
+        accept: Accept = self._accept_each if shape.request_streaming else self._accept_one
+        if method in self._checks_late:
+            accept = self._accept_unchecked
         if shape.response_streaming:
             serve = _streaming(behaviour, accept, self._silence_seconds)
         else:
@@ -89,6 +99,9 @@ class Pipeline(grpc.aio.ServerInterceptor):
         message = receive(received)
         self._validator.check(message, received.raw)
         return message
+
+    def _accept_unchecked(self, received: Received) -> Any:
+        return postpone(received, self._accept_one)
 
     async def _accept_each(self, requests: AsyncIterator[Received]) -> AsyncIterator[Any]:
         following = requests.__aiter__()

@@ -18,6 +18,7 @@ from libs.common.errors import FieldViolation, InvalidArgument
 from libs.common.interceptors.text import undecodable_fields
 
 _raw_request: ContextVar[bytes] = ContextVar("raw_request")
+_check: ContextVar[Callable[[], Any]] = ContextVar("check_of_the_request")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,23 @@ def raw_request() -> bytes:
         LookupError: no call is being served here.
     """
     return _raw_request.get()
+
+
+def checked_request() -> Any:
+    """Check and return the message of the present call of a method that checks late (`Mounted.checks_late`).
+
+    Raises:
+        InvalidArgument: what every other method's caller is told before its handler runs.
+        LookupError: no such call is being served here.
+    """
+    return _check.get()()
+
+
+def postpone(received: Received, check: Callable[[Received], Any]) -> Any:
+    """Keep the bytes, and the check for `checked_request`; return the message as it came, None if none came."""
+    _raw_request.set(received.raw)
+    _check.set(lambda: check(received))
+    return received.message
 
 
 def receiver(deserialise: Callable[[bytes], Any] | None) -> Callable[[bytes], Received]:

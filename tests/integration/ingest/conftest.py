@@ -125,7 +125,18 @@ async def ingest(serve: Serve, database_url: str, request: pytest.FixtureRequest
     """Give an ingest server alone (its task service is out of reach) and a spider of the test's own."""
     common = common_settings(database_url, task_address="127.0.0.1:9")
     found = Ingest(await serve("ingest", await mount(ingest_settings(), common)))
-    await found.make_spider(request.node.name[:64])
+    await found.make_spider(request.node.name[-64:])
+    yield found
+    await found.channel.close()
+
+
+@pytest.fixture
+async def slow_lane(serve: Serve, database_url: str, request: pytest.FixtureRequest) -> AsyncIterator[Ingest]:
+    """Give a server that lets a key make three calls at once and one each two seconds, and a spider."""
+    common = common_settings(database_url, task_address="127.0.0.1:9")
+    settings = ingest_settings(key_calls_per_second=0.5, key_burst=3)
+    found = Ingest(await serve("ingest", await mount(settings, common)))
+    await found.make_spider(request.node.name[-64:])
     yield found
     await found.channel.close()
 

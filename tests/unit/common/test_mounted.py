@@ -12,7 +12,12 @@ async def _close() -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [{"urgent": all_of(SERVICE_NAME, "Chek")}, {"long_polls": [f"{SERVICE_NAME}/Watch"]}]
+    "names",
+    [
+        {"urgent": all_of(SERVICE_NAME, "Chek")},
+        {"long_polls": [f"{SERVICE_NAME}/Watch"]},
+        {"checks_late": [f"/{SERVICE_NAME}/Look"]},
+    ],
 )
 def test_a_method_that_no_service_has_is_refused_before_anything_runs(names):
     with pytest.raises(ValueError, match=r"no methods of grpc\.health\.v1\.Health: "):

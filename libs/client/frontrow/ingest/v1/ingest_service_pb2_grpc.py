@@ -98,14 +98,14 @@ class IngestServiceServicer:
         64 of `[A-Za-z0-9_-]`) and `x-frontrow-signature` = lower-case hex
         HMAC-SHA256(secret, "v1\n" + full method + "\n" + timestamp + "\n" + nonce + "\n" + hex(sha256(request))),
         request being the serialised message before framing and compression. The window is ±300 s of the
-        database's clock. A malformed message is refused before any of that.
+        database's clock.
         Nonce, job and the order for its task are committed in one transaction, or none of them.
         Idempotent by `request_id` within one spider; never retried by a transport: sign again with a fresh nonce
         and the same `request_id`.
         Checked in this order: UNAUTHENTICATED UNKNOWN_KEY, BAD_SIGNATURE, CLOCK_SKEW (metadata `server_time`, Unix
-        seconds); ALREADY_EXISTS NONCE_REPLAYED, REQUEST_ID_REUSED (same id, other gallery). Beside
-        these INVALID_ARGUMENT for a field, and RESOURCE_EXHAUSTED RATE_LIMITED with the pause to make, checked after
-        the signature.
+        seconds); ALREADY_EXISTS NONCE_REPLAYED, REQUEST_ID_REUSED (same id, other gallery). Behind
+        the signature: RESOURCE_EXHAUSTED RATE_LIMITED with the pause to make; behind the window: INVALID_ARGUMENT for
+        a field or bytes that are no message, which spends of the key's rate as a good call does.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
