@@ -20,6 +20,10 @@ _LAYERS = {
 }
 
 
+# By whether the year is missing, and whether the month is.
+_MISSING = {(True, True): "year and month", (True, False): "year", (False, True): "month"}
+
+
 class DedupeHits:
     """Counts what each of the four layers of dedupe has stopped (domain.md 3.3)."""
 
@@ -54,17 +58,18 @@ class IngestMetrics:
         self._jobs = Tally.of(
             meters, "ingest.jobs_ended", ("outcome",), unit="{job}", description="jobs that ended, and how"
         )
-        self._without_year = Tally.of(
-            meters, "ingest.street_snaps_without_year", ("source",), most=MOST_SOURCES,
+        self._undated = Tally.of(
+            meters, "ingest.street_snaps_undated", ("source", "missing"), most=MOST_SOURCES * len(_MISSING),
             unit="{gallery}",
-            description="street snaps that say no year: their spiders are to be updated",
+            description="street snaps that don't say year or month: their spiders are to be updated",
         )  # fmt: skip
 
     def accepted(self, job_id: str, gallery: gallery_pb2.Gallery) -> None:
-        """Count a gallery that got in; one without a year is taken and never guessed at (domain.md 3.7)."""
-        if gallery.kind == gallery_pb2.GALLERY_KIND_STREET_SNAP and gallery.year == 0:
-            self._without_year.add(gallery.source)
-            log.warning("gallery.without_year", job_id=job_id, source=gallery.source)
+        """Count a gallery that got in; a date that it misses is never guessed at (domain.md 3.7)."""
+        if gallery.kind == gallery_pb2.GALLERY_KIND_STREET_SNAP and not (gallery.year and gallery.month):
+            missing = _MISSING[gallery.year == 0, gallery.month == 0]
+            self._undated.add(gallery.source, missing)
+            log.warning("gallery.undated", job_id=job_id, source=gallery.source, missing=missing)
 
     def ended(self, reason: DoneReason | None) -> None:
         """Count a job that is done for a reason, or (None) has failed."""

@@ -294,4 +294,4 @@ def test_no_secret_no_address_and_no_name_of_a_person_is_on_the_page(system: Obs
     assert len(system.secrets) == 2
     for word in (*system.secrets, "http://", "https://", "spoken", str(Path.home()), "live_zh"):
         assert word not in page
-    assert "frontrow_ingest_street_snaps_without_year_total" in page
+    assert "frontrow_ingest_street_snaps_undated_total" in page

@@ -53,7 +53,7 @@ def checked_request() -> Any:
 
 
 def postpone(received: Received, check: Callable[[Received], Any]) -> Any:
-    """Keep the bytes, and the check for `checked_request`; return the message as it came, None if none came."""
+    """Keep the bytes, and the check for `checked_request`; return the message, None where there is none."""
     _raw_request.set(received.raw)
     _check.set(lambda: check(received))
     return received.message

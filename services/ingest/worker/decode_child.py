@@ -15,6 +15,7 @@ from typing import Any
 
 from PIL import Image, UnidentifiedImageError
 
+from services.ingest.worker.decode_end import is_whole
 from services.ingest.worker.decode_memory import keep_blocks
 
 MAX_PIXELS = 60_000_000
@@ -104,7 +105,8 @@ def _inspect(raw: bytes, widths: list[int]) -> tuple[dict[str, Any], list[Thumbn
         if min(width, height) < 1:
             raise Refusal("BROKEN_IMAGE", "it has no pixels")
         extension, content_type = TYPES[image.format or ""]
-        _check_end(raw, extension)
+        if not is_whole(raw, extension):
+            raise Refusal("BROKEN_IMAGE", "its end is missing")
         _decode_every_frame(image)
         sideways = _orientation(image) in _SIDEWAYS
         shown_width = height if sideways else width
@@ -156,37 +158,6 @@ def _decode_every_frame(image: Image.Image) -> None:
 def _check_frames(count: int, pixels: int) -> None:
     if count > MAX_FRAMES or pixels > MAX_PIXELS_OF_ALL_FRAMES:
         raise Refusal("TOO_MANY_FRAMES", f"at most {MAX_FRAMES} frames are taken")
-
-
-def _check_end(raw: bytes, extension: str) -> None:
-    """Refuse a file whose end is missing in a way that decoders overlook."""
-    if extension == "jpg":
-        whole = raw.rfind(b"\xff\xd9", _first_scan(raw)) >= 0
-    elif extension == "png":
-        whole = b"IEND\xaeB`\x82" in raw[-(1 << 16) :]
-    elif extension == "webp":
-        whole = int.from_bytes(raw[4:8], "little") + 8 <= len(raw)
-    else:
-        whole = True
-    if not whole:
-        raise Refusal("BROKEN_IMAGE", "its end is missing")
-
-
-def _first_scan(raw: bytes) -> int:
-    """Return where the pixels of a JPEG begin: behind the headers, which may hold a whole thumbnail."""
-    position = 2
-    while position + 4 <= len(raw):
-        if raw[position] != 0xFF:
-            position += 1
-            continue
-        marker = raw[position + 1]
-        if marker in {0xFF, 0x00, 0x01} or 0xD0 <= marker <= 0xD8:
-            position += 1 if marker == 0xFF else 2
-        elif marker == 0xDA:
-            return position + 2
-        else:
-            position += 2 + int.from_bytes(raw[position + 2 : position + 4])
-    return len(raw)
 
 
 def _orientation(image: Image.Image) -> int:

@@ -103,14 +103,31 @@ async def test_what_is_no_raster_image_of_the_list_is_refused(
     assert await reason(decoder, tmp_path, body) in {"NOT_AN_IMAGE", "BROKEN_IMAGE"}
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF"])
-@pytest.mark.parametrize("share", [0.5, 0.9, "two bytes"])
-async def test_a_cut_image_is_refused(
-    decoder: Decoder, tmp_path: Path, kind: str, share: float | str
-) -> None:
-    body = encoded(photo(), kind)
-    left = len(body) - 2 if isinstance(share, str) else int(len(body) * share)
-    assert await reason(decoder, tmp_path, body[:left]) == "BROKEN_IMAGE"
+def animated(kind: str) -> bytes:
+    return encoded(photo(), kind, save_all=True, append_images=[photo().rotate(n * 90) for n in range(1, 4)])
+
+
+WHOLE = {kind.lower(): encoded(photo(), kind) for kind in ("JPEG", "PNG", "WEBP", "AVIF", "GIF")}
+WHOLE |= {f"{kind.lower()}, animated": animated(kind) for kind in ("PNG", "WEBP", "AVIF", "GIF")}
+
+
+@pytest.mark.parametrize("body", WHOLE.values(), ids=WHOLE)
+async def test_a_cut_image_is_refused(decoder: Decoder, tmp_path: Path, body: bytes) -> None:
+    assert (await decode(decoder, tmp_path, body)).width == 300
+    for left in (len(body) // 2, len(body) * 9 // 10, len(body) - 2, len(body) - 1):
+        assert await reason(decoder, tmp_path, body[:left]) == "BROKEN_IMAGE", left - len(body)
+
+
+@pytest.mark.parametrize("kind", ["gif", "gif, animated"])
+async def test_what_browsers_show_of_a_gif_is_taken(decoder: Decoder, tmp_path: Path, kind: str) -> None:
+    whole, pixels = WHOLE[kind], (b",", b"!")
+    assert whole.endswith(b"\0;")
+    for behind in (b"", b"\0", b"\r\n", b"<!-- served by a cache -->", b";;", b"\0" * 9000):
+        assert (await decode(decoder, tmp_path, whole + behind)).content_type == "image/gif"
+    for instead in (b"\0;", b"\r\n;", b"\0"):  # what is no block ends the picture
+        assert (await decode(decoder, tmp_path, whole[:-1] + instead)).content_type == "image/gif"
+    for block in pixels:  # a block that began and didn't end
+        assert await reason(decoder, tmp_path, whole[:-1] + block) == "BROKEN_IMAGE"
 
 
 async def test_a_cut_jpeg_with_a_whole_thumbnail_inside_is_refused(decoder: Decoder, tmp_path: Path) -> None:
