@@ -27,7 +27,8 @@ class LocalStore:
     """Objects as files below one folder, which may be shared by processes of one machine.
 
     A file is written aside, synced, renamed into place, and its folder synced: after a power cut an object
-    is there whole or not at all.
+    is there whole or not at all. What was deleted stays so: its folder is synced, too, by each delete in its
+    own thread, so that those which come together share one write of the file system's journal.
     """
 
     def __init__(self, root: Path) -> None:
@@ -106,7 +107,7 @@ class LocalStore:
         """See ObjectStore."""
         path = self._path(key)
         with self._errors():
-            await asyncio.to_thread(path.unlink, missing_ok=True)
+            await asyncio.to_thread(_remove, path)
 
     async def list(self, prefix: str = "") -> AsyncIterator[str]:
         """See ObjectStore."""
@@ -186,6 +187,13 @@ def _discard(aside: Path) -> None:
     """Remove what was written aside, if it is still there; the sweep takes what can't be removed now."""
     with suppress(OSError):
         aside.unlink(missing_ok=True)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, and have that on the disk; also when another call came before us, and no further."""
+    path.unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        _sync(path.parent)
 
 
 def _sync(path: Path) -> None:

@@ -80,7 +80,7 @@ class ObjectStore(Protocol):
         ...
 
     async def delete(self, key: str) -> None:
-        """Remove the object; a missing one is fine."""
+        """Remove the object; a missing one is fine. It stays away whatever happens once this returns."""
         ...
 
     def list(self, prefix: str = "") -> AsyncIterator[str]:
