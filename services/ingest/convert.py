@@ -11,8 +11,9 @@ from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2, ingest_work_service_
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from libs.common.errors import FieldViolation, InvalidArgument
+from libs.common.source import normalise_source, normalise_url, source_violations
+from services.ingest.image_url import image_url_problem
 from services.ingest.models import AnyRow
-from services.ingest.source import image_url_problem, normalise_source, normalise_url, source_violations
 
 _KINDS = {gallery_pb2.GALLERY_KIND_RUNWAY: "runway", gallery_pb2.GALLERY_KIND_STREET_SNAP: "street_snap"}
 _STATUSES = {

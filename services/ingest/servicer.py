@@ -11,6 +11,7 @@ from libs.common.ids import uuid7
 from libs.common.interceptors.call import ServicerContext
 from libs.common.interceptors.raw import checked_request, raw_request
 from libs.common.paging import decode_token, encode_token, page_size, within_budget
+from libs.common.source import normalise_source
 from libs.common.tracing import present_trace
 from services.ingest import convert, repository_job
 from services.ingest.errors import JobNotFound, NonceReplayed
@@ -20,7 +21,6 @@ from services.ingest.servicer_purge import PurgeRpcs
 from services.ingest.servicer_rerun import RerunRpcs
 from services.ingest.servicer_spider import SpiderRpcs
 from services.ingest.signature import Credentials
-from services.ingest.source import normalise_source
 from services.ingest.tasks import task_order
 
 SUBMIT_METHOD = "/frontrow.ingest.v1.IngestService/SubmitGallery"

@@ -10,10 +10,10 @@ from frontrow.ingest.v1 import ingest_service_pb2
 from libs.common.deadline import remaining_seconds
 from libs.common.interceptors.call import ServicerContext
 from libs.common.interceptors.context import current_actor
+from libs.common.source import normalise_source
 from services.ingest import convert, repository_purge
 from services.ingest.errors import ActorRequired
 from services.ingest.parts import Rpcs
-from services.ingest.source import normalise_source
 
 log = structlog.get_logger(__name__)
 

@@ -16,12 +16,12 @@ from libs.common.ids import uuid7
 from libs.common.interceptors.call import ServicerContext
 from libs.common.interceptors.context import current_actor
 from libs.common.paging import decode_token, encode_token, page_size
+from libs.common.source import normalise_source, normalise_url, source_violations
 from services.ingest import convert, explain, repository_job, repository_rerun
 from services.ingest.errors import ArticleUnknown
 from services.ingest.models import AnyRow
 from services.ingest.parts import Rpcs
 from services.ingest.repository_rerun import RerunFilter
-from services.ingest.source import normalise_source, normalise_url, source_violations
 from services.ingest.states import JobStatus
 from services.ingest.tasks import order_task
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from libs.common.errors import FieldViolation, InvalidArgument
-
-MAX_SOURCE = 32
-MAX_SOURCE_URL = 512
+from libs.common.errors import InvalidArgument
+from libs.common.source import normalise_source, normalise_url, source_violations
 
 
 def _lock_id(*parts: object) -> int:
@@ -78,20 +76,13 @@ class SourceKey:
 
     @classmethod
     def of(cls, source: str, source_url: str) -> SourceKey:
-        """Normalise: source trimmed and lower-cased, url trimmed and its fragment dropped, otherwise exact.
+        """Normalise both as ingest does.
 
         Raises:
             InvalidArgument: one of them is too long; nothing is ever cut.
         """
-        key = cls(source.strip().lower(), source_url.strip().partition("#")[0].strip())
-        violations = [
-            FieldViolation(field, f"has {len(value)} characters, at most {limit} are allowed")
-            for field, value, limit in (
-                ("source", key.source, MAX_SOURCE),
-                ("source_url", key.source_url, MAX_SOURCE_URL),
-            )
-            if len(value) > limit
-        ]
+        key = cls(normalise_source(source), normalise_url(source_url))
+        violations = source_violations(key.source, key.source_url)
         if violations:
             raise InvalidArgument("the source key is too long", violations=violations)
         return key

@@ -1,4 +1,4 @@
-"""How an article's identity is normalised, and which image addresses are taken."""
+"""Which image addresses are taken, and how a gallery is normalised."""
 
 from __future__ import annotations
 
@@ -7,22 +7,12 @@ from frontrow.ingest.v1 import gallery_pb2
 
 from libs.common.errors import InvalidArgument
 from services.ingest import convert
-from services.ingest.source import image_url_problem, normalise_source, normalise_url
+from services.ingest.image_url import image_url_problem
 
 
 def gallery(*urls: str, **fields: object) -> gallery_pb2.Gallery:
     images = [gallery_pb2.GalleryImage(url=url, caption=str(i)) for i, url in enumerate(urls)]
     return gallery_pb2.Gallery(kind=gallery_pb2.GALLERY_KIND_RUNWAY, images=images, **fields)  # type: ignore[arg-type]
-
-
-def test_the_source_is_trimmed_and_lower_cased_and_the_url_loses_its_fragment_alone() -> None:
-    assert normalise_source("  Vogue ") == "vogue"
-    assert normalise_url(" https://V.com/A?b=1&b=1#look-3 ") == "https://V.com/A?b=1&b=1"
-
-
-def test_normalising_twice_changes_nothing() -> None:
-    for url in (" https://a/b #x", "#only", "https://a/b#x#y"):
-        assert normalise_url(normalise_url(url)) == normalise_url(url)
 
 
 @pytest.mark.parametrize(
