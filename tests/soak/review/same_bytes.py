@@ -6,14 +6,17 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 
 import grpc
 from frontrow.review.v1 import intake_service_pb2 as intake
 from frontrow.review.v1 import media_pb2
+from sqlalchemy import text
 
 from libs.common.client import reason_of
 from libs.common.db import Database
 from libs.common.objects import ObjectStore
+from libs.common.testing import eventually
 from services.review.cleanup import CleanUpLimits, MediaCare
 from tests.integration.review.gallery import Gallery, item_of, unique
 
@@ -21,17 +24,21 @@ UPLOADERS = 2
 CLEANERS = 2
 # How often an upload may be refused before it counts as starved.
 TRIES = 200
+# What a clean-up has made of a row's bytes so far: nothing, marked it, begun to delete them.
+MOMENTS = ("true", "marked_at IS NOT NULL OR state = 'deleting'", "state = 'deleting'")
 TOLD = {"MEDIA_BEING_DELETED", "MEDIA_NOT_RESERVED", "MEDIA_NOT_LIVE"}
 
 
 class Loops:
     """Uploaders of the same bytes against clean-ups without any grace, so that every step meets every other.
 
-    Each loop begins with the bytes stored and unused, the state in which a clean-up is at them.
+    Each loop begins with the bytes stored and unused, and the uploads come when a clean-up has them at one of
+    `MOMENTS`, each in its turn; where they come too late the bytes are gone.
     """
 
     def __init__(self, gallery: Gallery, database: Database, store: ObjectStore) -> None:
         self._gallery = gallery
+        self._database = database
         self._store = store
         limits = CleanUpLimits(timedelta(0), share=1, plausible=10**6)
         self._care = MediaCare(database, store, limits)
@@ -39,19 +46,30 @@ class Loops:
         self.deleted = 0
 
     async def run(self, loops: int) -> None:
-        """Run them; after each the object must exist, byte for byte. Raises AssertionError."""
+        """Run them, three or more; after each the object must exist, byte for byte, and some were deleted.
+
+        Raises:
+            AssertionError: one of that isn't so, or an upload was refused for another reason than `TOLD`.
+        """
         done = asyncio.Event()
         cleaning = [asyncio.create_task(self._clean(done)) for _ in range(CLEANERS)]
         try:
-            for _ in range(loops):
+            for loop in range(loops):
                 data = unique("same bytes ").encode()
                 await self._patiently(self._put, data)
+                await eventually(partial(self._is_at, MOMENTS[loop % len(MOMENTS)], data), 60)
                 await asyncio.gather(*(self._patiently(self._bring, data) for _ in range(UPLOADERS)))
                 assert await self._store.get_bytes(item_of(data).key) == data
         finally:
             done.set()
             await asyncio.gather(*cleaning)
         assert set(self.refusals) <= TOLD, self.refusals
+        assert self.deleted > 0
+
+    async def _is_at(self, moment: str, data: bytes) -> bool:
+        query = text(f"SELECT bool_and({moment}) FROM review.media WHERE key = :key")
+        async with self._database.begin() as session:
+            return await session.scalar(query, {"key": item_of(data).key}) is not False
 
     async def _clean(self, done: asyncio.Event) -> None:
         while not done.is_set():

@@ -166,7 +166,7 @@ def test_a_collection_is_its_line_or_stays_as_written(collection: str, season: s
 
 def test_the_curated_lists_are_long_enough_and_share_no_spelling() -> None:
     assert len(seeds.folded("cities", fold_city)) >= 100
-    assert len(seeds.folded("brands", fold)) >= 200
+    assert len(seeds.folded("brands", fold)) >= 300
 
 
 def test_a_spelling_of_two_brands_is_refused_when_the_list_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
