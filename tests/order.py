@@ -48,6 +48,7 @@ LONGEST_FIRST = (
     "integration/worker/test_worker.py",
     "integration/objects/test_multiparts.py",
     "integration/review/test_same_bytes.py",
+    "wire/ingest/test_submit_fuzz.py",
     "integration/media/test_clock.py",
     "integration/worker/test_worker_life.py",
     "integration/task/test_held_rows.py",
