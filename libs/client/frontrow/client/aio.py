@@ -19,7 +19,7 @@ class AsyncSpiderClient(Spider[grpc.aio.Channel]):
 
     @staticmethod
     def _open(dial: Dial) -> grpc.aio.Channel:
-        return dial.aio()
+        return dial.aio(repeats=False)
 
     async def submit(self, gallery: gallery_pb2.Gallery, *, request_id: str = "") -> Submission:
         """Submit a gallery; an empty `request_id` gets a fresh one.

@@ -27,7 +27,8 @@ _WORTH_ANOTHER_TRY = frozenset(
         grpc.StatusCode.CANCELLED,  # a server that stops, or has too many calls waiting
     }
 )
-# What gRPC tells calls under way, as CANCELLED, when this program closes their channel or forks.
+# What gRPC says, in words of its own around it, to calls under way when this program closes their channel or
+# forks.
 _CLOSED_HERE = "Channel closed"
 
 
@@ -64,7 +65,8 @@ class Patience:
         Raises:
             Refused: another attempt wouldn't help, or there is no time left for one.
         """
-        if refused.code not in _WORTH_ANOTHER_TRY or refused.message.startswith(_CLOSED_HERE):
+        closed_here = refused.code is grpc.StatusCode.CANCELLED and _CLOSED_HERE in refused.message
+        if refused.code not in _WORTH_ANOTHER_TRY or closed_here:
             raise refused
         self._failures += 1
         doubled = min(_LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * 2.0 ** min(self._failures - 1, 20))

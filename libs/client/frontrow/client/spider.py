@@ -69,7 +69,10 @@ class Spider(ABC, Generic[Channel]):
         Beyond this machine give TLS `credentials`, or `plaintext` on purpose. `deadline_seconds` bounds one
         submission with all its attempts. Asking about jobs takes a `token` there; submissions carry a
         signature instead. A `channel` that is open already is used instead of `target`, and closed with the
-        client. Raises ValueError for a token in plaintext beyond this machine: others could read it.
+        client; open it with `grpc.enable_retries` 0: each attempt of ours has a nonce of its own.
+
+        Raises:
+            ValueError: a token in plaintext beyond this machine: others could read it.
         """
         dial = target if isinstance(target, Dial) else Dial(target, credentials, plaintext)
         if token and dial.plaintext and not is_loopback(dial.address):
@@ -87,7 +90,7 @@ class Spider(ABC, Generic[Channel]):
     @staticmethod
     @abstractmethod
     def _open(dial: Dial) -> Channel:
-        """Open the channel of this kind of client."""
+        """Open the channel of this kind of client; its transport repeats nothing (domain.md 3.1)."""
 
     def _submitting(self, gallery: gallery_pb2.Gallery, request_id: str) -> Submitting:
         request = ingest_service_pb2.SubmitGalleryRequest(

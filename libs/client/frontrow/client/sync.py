@@ -19,7 +19,7 @@ class SpiderClient(Spider[grpc.Channel]):
 
     @staticmethod
     def _open(dial: Dial) -> grpc.Channel:
-        return dial.sync()
+        return dial.sync(repeats=False)
 
     def submit(self, gallery: gallery_pb2.Gallery, *, request_id: str = "") -> Submission:
         """Submit a gallery; an empty `request_id` gets a fresh one.

@@ -49,20 +49,26 @@ class Dial:
             f"{self.address} is not on this machine: give credentials, or plaintext=True on purpose"
         )
 
-    def _options(self) -> list[tuple[str, int | str]]:
+    def _options(self, *, repeats: bool) -> list[tuple[str, int | str]]:
         """Return the options; a machine's proxy for the web is not asked for the machine itself."""
-        return [*OPTIONS, ("grpc.enable_http_proxy", 0)] if is_loopback(self.address) else list(OPTIONS)
+        options = [*OPTIONS, ("grpc.enable_retries", int(repeats))]
+        return [*options, ("grpc.enable_http_proxy", 0)] if is_loopback(self.address) else options
 
-    def aio(self) -> grpc.aio.Channel:
-        """Open a channel for the running event loop."""
-        credentials = self._credentials()
-        if credentials is None:
-            return grpc.aio.insecure_channel(self.address, options=self._options())
-        return grpc.aio.secure_channel(self.address, credentials, options=self._options())
+    def aio(self, *, repeats: bool = True) -> grpc.aio.Channel:
+        """Open a channel for the running event loop.
 
-    def sync(self) -> grpc.Channel:
-        """Open a channel that may be used from any thread."""
+        With `repeats` the transport sends a call again that a server went away from without a look at it.
+        """
         credentials = self._credentials()
+        options = self._options(repeats=repeats)
         if credentials is None:
-            return grpc.insecure_channel(self.address, options=self._options())
-        return grpc.secure_channel(self.address, credentials, options=self._options())
+            return grpc.aio.insecure_channel(self.address, options=options)
+        return grpc.aio.secure_channel(self.address, credentials, options=options)
+
+    def sync(self, *, repeats: bool = True) -> grpc.Channel:
+        """Open a channel that may be used from any thread; `repeats` as above."""
+        credentials = self._credentials()
+        options = self._options(repeats=repeats)
+        if credentials is None:
+            return grpc.insecure_channel(self.address, options=options)
+        return grpc.secure_channel(self.address, credentials, options=options)
