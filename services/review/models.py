@@ -130,7 +130,7 @@ def _official_table(name: str, prefix: str, key: list[Column[Any]]) -> Table:
     )
 
 
-def _official_image_table(officials: Table, prefix: str) -> Table:
+def _official_image_table(officials: Table, drafts: Table, prefix: str) -> Table:
     return Table(
         f"{officials.name.removesuffix('s')}_images",
         metadata,
@@ -139,11 +139,17 @@ def _official_image_table(officials: Table, prefix: str) -> Table:
         Column("position", Integer, nullable=False),
         Column("media_id", BigInteger, ForeignKey(media.c.id, ondelete="RESTRICT"), nullable=False),
         _words("caption", 1000),
-        # the sibling that the image came from; no foreign key, a purge recomputes the row
-        Column("draft_id", BigInteger, nullable=False),
+        # the sibling that the image came from; a purge removes it first and recomputes the row then
+        Column(
+            "draft_id",
+            BigInteger,
+            ForeignKey(drafts.c.id, deferrable=True, initially="DEFERRED"),
+            nullable=False,
+        ),
         UniqueConstraint("official_id", "position", name=f"uq_{prefix}_image_position"),
         UniqueConstraint("official_id", "media_id", name=f"uq_{prefix}_image_media"),
         Index(f"ix_{prefix}_image_media", "media_id"),
+        Index(f"ix_{prefix}_image_draft", "draft_id"),
     )
 
 
@@ -186,7 +192,7 @@ brand_runways = _official_table(
 brand_runways.append_constraint(
     UniqueConstraint("brand_id", "season_code", "collection_key", name="uq_brand_runways_key")
 )
-brand_runway_images = _official_image_table(brand_runways, "br")
+brand_runway_images = _official_image_table(brand_runways, brand_runway_drafts, "br")
 
 street_snap_drafts = _draft_table(
     "street_snap_drafts",
@@ -227,7 +233,7 @@ street_snaps.append_constraint(UniqueConstraint("city_id", "year", "month", name
 street_snaps.append_constraint(
     CheckConstraint("year > 0 AND month BETWEEN 0 AND 12", name="street_snaps_month")
 )
-street_snap_images = _official_image_table(street_snaps, "ss")
+street_snap_images = _official_image_table(street_snaps, street_snap_drafts, "ss")
 
 # Outlives a purged draft, so it holds no foreign key.
 draft_events = Table(

@@ -86,3 +86,45 @@ async def test_the_source_indexes_have_their_names_and_do_not_look_at_deletion(d
     assert month is not None
     assert (month["data_type"], month["is_nullable"]) == ("smallint", "NO")
     assert month["column_default"].startswith("0") or "'0'" in month["column_default"]
+
+
+async def test_an_official_image_refers_to_a_draft_that_is_there_when_a_change_is_committed(
+    database_url: str,
+) -> None:
+    connection = await asyncpg.connect(database_url)
+    try:
+        await connection.execute(
+            "INSERT INTO review.seasons (code, name, known, root_code) VALUES ('schema', '', true, 'schema')"
+        )
+        for kind, key, values in (
+            ("street_snap", "city_id, year, month", "(SELECT min(id) FROM review.cities), 2026, 2"),
+            (
+                "brand_runway",
+                "brand_id, season_code, collection_key",
+                "(SELECT min(id) FROM review.brands), 'schema', 'x'",
+            ),
+        ):
+            media = await connection.fetchval(
+                "INSERT INTO review.media (key, sha256, size_bytes, content_type, width, height) "
+                f"VALUES ('schema/{kind}', '', 1, 'image/jpeg', 1, 1) RETURNING id"
+            )
+            official = await connection.fetchval(
+                f"INSERT INTO review.{kind}s ({key}) VALUES ({values}) RETURNING id"
+            )
+            made = f"INSERT INTO review.{kind}_drafts DEFAULT VALUES RETURNING id"
+            delete = f"DELETE FROM review.{kind}_drafts WHERE id = $1"
+            image = (
+                f"INSERT INTO review.{kind}_images (official_id, position, media_id, draft_id) "
+                "VALUES ($1, 0, $2, $3)"
+            )
+            draft = await connection.fetchval(made)
+            await connection.execute(image, official, media, draft)
+            with pytest.raises(asyncpg.ForeignKeyViolationError):
+                await connection.execute(delete, draft)
+            with pytest.raises(asyncpg.ForeignKeyViolationError):
+                await connection.execute(f"UPDATE review.{kind}_images SET draft_id = $1", draft + 99)
+            async with connection.transaction():  # as a purge does it
+                await connection.execute(delete, draft)
+                await connection.execute(f"DELETE FROM review.{kind}_images WHERE draft_id = $1", draft)
+    finally:
+        await connection.close()
