@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+import socketserver
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from frontrow.client import AsyncSpiderClient, Refused, SpiderClient
@@ -14,7 +14,7 @@ from frontrow.worker import Dial
 
 from tests.integration.ingest.conftest import gallery
 
-PREFACE_BYTES = 24
+PREFACE_BYTES, HEAD_BYTES = 24, 9
 HEADERS, SETTINGS, PING, GOAWAY = 1, 4, 6, 7
 ACK = 1
 SEEN_NONE = bytes(8)  # the last stream that was looked at is 0, and nothing is wrong
@@ -26,47 +26,44 @@ def frame(kind: int, flags: int = 0, payload: bytes = b"") -> bytes:
     return len(payload).to_bytes(3) + bytes([kind, flags]) + bytes(4) + payload
 
 
-class RefusingServer:
-    """Goes away at each call without having looked at it, which allows a client's transport to repeat it."""
+class Connection(socketserver.StreamRequestHandler):
+    """A connection of a client: the server goes away at each call without having looked at it."""
 
-    def __init__(self) -> None:
-        self.streams = 0
-        self.address = ""
+    server: RefusingServer
+    timeout = 0.5  # one that says nothing more is closed
 
-    async def serve(self, listens: Future[Callable[[], object]]) -> None:
-        """Serve on a free port until what `listens` gives is called, from any thread."""
-        stop, loop = asyncio.Event(), asyncio.get_running_loop()
-        server = await asyncio.start_server(self._talk, "127.0.0.1", 0)
-        self.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        listens.set_result(lambda: loop.call_soon_threadsafe(stop.set))
-        await stop.wait()
-        server.close()
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with closing(writer), suppress(asyncio.IncompleteReadError, ConnectionError):
-            await reader.readexactly(PREFACE_BYTES)
-            writer.write(frame(SETTINGS))
-            while True:
-                head = await reader.readexactly(9)
-                payload = await reader.readexactly(int.from_bytes(head[:3]))
-                kind, flags = head[3], head[4]
+    def handle(self) -> None:
+        """Answer frame by frame till the client has closed."""
+        with suppress(OSError):
+            self.rfile.read(PREFACE_BYTES)
+            self.wfile.write(frame(SETTINGS))
+            while head := self.rfile.read(HEAD_BYTES):
+                payload, kind, flags = self.rfile.read(int.from_bytes(head[:3])), head[3], head[4]
                 if kind in {SETTINGS, PING} and not flags & ACK:
-                    writer.write(frame(kind, ACK, payload if kind == PING else b""))
+                    self.wfile.write(frame(kind, ACK, payload if kind == PING else b""))
                 elif kind == HEADERS:
-                    self.streams += 1
-                    writer.write(frame(GOAWAY, 0, SEEN_NONE))
+                    self.server.streams += 1
+                    self.wfile.write(frame(GOAWAY, 0, SEEN_NONE))
+
+
+class RefusingServer(socketserver.ThreadingTCPServer):
+    """Refuses calls in a way that allows a client's transport to repeat them; counts all that come."""
+
+    streams = 0
+
+    @property
+    def target(self) -> str:
+        """Return where it listens."""
+        return f"127.0.0.1:{self.server_address[1]}"
 
 
 @pytest.fixture
 def refusing() -> Iterator[RefusingServer]:
     """Give a server in a thread of its own: the ordinary client blocks the test's."""
-    running, listens = RefusingServer(), Future[Callable[[], object]]()
-    with ThreadPoolExecutor(1) as thread:
-        served = thread.submit(asyncio.run, running.serve(listens))
-        stop = listens.result(30)
+    with RefusingServer(("127.0.0.1", 0), Connection) as running, ThreadPoolExecutor(1) as thread:
+        thread.submit(running.serve_forever, 0.05)
         yield running
-        stop()
-        served.result(30)
+        running.shutdown()
 
 
 def attempts(caplog: pytest.LogCaptureFixture) -> int:
@@ -78,7 +75,7 @@ def test_each_attempt_of_the_ordinary_client_is_one_call(
     refusing: RefusingServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
-    client = SpiderClient(refusing.address, key_id="fk_1", secret="s", deadline_seconds=1)
+    client = SpiderClient(refusing.target, key_id="fk_1", secret="s", deadline_seconds=1)
     with client, pytest.raises(Refused):
         client.submit(gallery())
     assert refusing.streams == attempts(caplog)
@@ -89,7 +86,7 @@ async def test_each_attempt_of_the_asyncio_client_is_one_call(
 ) -> None:
     caplog.set_level(logging.WARNING)
     async with AsyncSpiderClient(
-        Dial(refusing.address), key_id="fk_1", secret="s", deadline_seconds=1
+        Dial(refusing.target), key_id="fk_1", secret="s", deadline_seconds=1
     ) as client:
         with pytest.raises(Refused):
             await client.submit(gallery())
