@@ -97,7 +97,7 @@ class Undecided(Exception):
     Nobody can tell which, so a try is charged: else one such recording would be tried for ever.
     """
 
-    reason: ClassVar[str] = "MEDIA_UNDECIDED"
+    reason: ClassVar[str]
 
 
 class FfmpegTimeout(Undecided):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from services.asr.worker import failures
@@ -27,8 +27,17 @@ def given() -> set[str]:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             found |= {text for node in ast.walk(tree) for text in _of(node)}
     # a worker's failure without a reason of its own is named after its class
-    classes = {*failures._INFRASTRUCTURE, failures.RunTimeout}
+    classes = set(_with_subclasses({*failures._INFRASTRUCTURE, failures.RunTimeout}))
     return found | {getattr(kind, "reason", "") or failures._upper_snake(kind.__name__) for kind in classes}
+
+
+def _with_subclasses(kinds: Iterable[type]) -> Iterator[type]:
+    """Yield these classes, and ours that are kinds of them."""
+    for kind in kinds:
+        yield kind
+        yield from _with_subclasses(
+            sub for sub in kind.__subclasses__() if sub.__module__.startswith("services.")
+        )
 
 
 def _of(node: ast.AST) -> Iterator[str]:
