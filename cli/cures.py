@@ -112,7 +112,7 @@ CURES = {
     "ASR_UNREACHABLE": "`frontrow status` tells if the asr server is well; the worker needs it",
     "FFMPEG_FAILED": f"`frontrow debug MATERIAL` shows the stage; {_LOG}",
     "FFMPEG_TIMEOUT": f"the worker's machine is too slow or too busy; {_PATIENCE}",
-    "FFMPEG_KILLED": f"the worker's machine has too little memory, or the recording breaks ffmpeg; {_PATIENCE}",
+    "FFMPEG_KILLED": f"the machine has too little memory, or the recording breaks ffmpeg; {_PATIENCE}",
     "ENOMEM": f"the worker's machine has too little memory, or the recording asks for too much; {_PATIENCE}",
     "FFMPEG_MISSING": "`frontrow doctor` on the worker's machine says what is missing",
     "DISK_FULL": "make room on the worker's machine; it goes on by itself",
