@@ -43,7 +43,7 @@ def _filled(statement: Statement) -> str:
 
 
 def _approval() -> str:
-    look = _filled(statements_draft.look(STREET, locked=False))
+    look = _filled(statements_draft.look(STREET))
     changed = _filled(statements_draft.write(STREET)) + _filled(statements_promotion.recompute(STREET))
     return f"{look}BEGIN;\n{_LOCKS}{changed}COMMIT;\n"
 
