@@ -1,10 +1,17 @@
-"""Take uploads: chunks become parts in the object store, so that any instance can go on from there."""
+"""Take uploads: chunks become parts in the object store, so that any instance can go on from there.
 
+An upload is hashed while it comes in. Only a server that takes one over from another (after a restart, say)
+doesn't know what the parts before hash to; it hashes the whole while it joins the parts.
+"""
+
+import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
+from typing import Any
 from uuid import UUID, uuid4
 
 from frontrow.asr.v1 import live_material_service_pb2 as pb
+from sqlalchemy import Row
 
 from libs.common.db import Database
 from libs.common.errors import InvalidArgument
@@ -13,6 +20,7 @@ from libs.common.objects import ObjectMissing, ObjectStore
 from libs.common.tracing import present_trace
 from services.asr import convert, repository_material, repository_upload
 from services.asr.errors import ObjectLost, OffsetMismatch, Sha1Mismatch, UploadOverrun
+from services.asr.upload_prefixes import Prefix, Prefixes
 
 
 class Uploads:
@@ -23,6 +31,7 @@ class Uploads:
         self._database = database
         self._store = store
         self._part_bytes = part_bytes
+        self._prefixes = Prefixes()
 
     async def receive(self, requests: AsyncIterator[pb.UploadMediaRequest]) -> pb.Upload:
         """Take one call's chunks and return what is committed after it.
@@ -30,34 +39,36 @@ class Uploads:
         Raises:
             UploadNotFound, OffsetMismatch, UploadOverrun, Sha1Mismatch, InvalidArgument.
         """
-        upload_id, size_bytes, offset = await self._open(await _first(requests))
+        upload_id, size_bytes, prefix = await self._open(await _first(requests))
         held = bytearray()
         async for request in requests:
             if request.WhichOneof("item") != "chunk":
                 raise InvalidArgument.of_field("metadata", "must come once, in the first message")
             held += request.chunk
-            if offset + len(held) > size_bytes:
+            if prefix.size_bytes + len(held) > size_bytes:
                 raise UploadOverrun(
                     f"more than the announced {size_bytes} bytes came; begin a new upload with the right size"
                 )
             if len(held) >= self._part_bytes:
-                offset = await self._store_part(upload_id, offset, bytes(held))
+                prefix = await self._store_part(upload_id, prefix, bytes(held))
                 held.clear()
         if held:
-            offset = await self._store_part(upload_id, offset, bytes(held))
+            await self._store_part(upload_id, prefix, bytes(held))
         return await self._close(upload_id)
 
-    async def _open(self, metadata: pb.UploadMetadata) -> tuple[UUID, int, int]:
-        """Begin or find the upload; returns its id, whole size and where this call's chunks go."""
+    async def _open(self, metadata: pb.UploadMetadata) -> tuple[UUID, int, Prefix]:
+        """Begin or find the upload; returns its id, whole size and what this call's chunks follow."""
         if metadata.upload_id:
             upload_id = convert.parse_id(metadata.upload_id, "metadata.upload_id")
             async with self._database.begin() as session:
                 row = await repository_upload.get(session, upload_id)
+                keys = await repository_upload.part_keys(session, upload_id)
             if row.source_url:
                 raise InvalidArgument.of_field("metadata.upload_id", "is fetched from the web, not uploaded")
             if metadata.offset != row.committed_bytes:
                 raise _mismatch(metadata.offset, row.committed_bytes)
-            return upload_id, row.size_bytes, row.committed_bytes
+            # if a part comes between the two reads, ours has no place any more
+            return upload_id, row.size_bytes, self._prefixes.find(keys, row.committed_bytes)
         for field in ("size_bytes", "file_name"):
             if not getattr(metadata, field):
                 raise InvalidArgument.of_field(f"metadata.{field}", "is needed for a new upload")
@@ -72,16 +83,19 @@ class Uploads:
         }
         async with self._database.begin() as session:
             await repository_upload.create(session, upload_id, values)
-        return upload_id, metadata.size_bytes, 0
+        return upload_id, metadata.size_bytes, self._prefixes.find((), 0)
 
-    async def _store_part(self, upload_id: UUID, offset: int, data: bytes) -> int:
-        """Store a part and commit it; returns the new offset.
+    async def _store_part(self, upload_id: UUID, prefix: Prefix, data: bytes) -> Prefix:
+        """Store a part and commit it; returns the prefix with it.
 
         The key has a random end: of two calls that send the same part, the loser can't touch what the winner
         stored.
         """
+        offset = prefix.size_bytes
         key = f"uploads/{upload_id}/{offset:015d}-{uuid4().hex[:12]}"
-        await self._store.put_bytes(key, data)
+        longer, _ = await asyncio.gather(
+            asyncio.to_thread(prefix.followed_by, key, data), self._store.put_bytes(key, data)
+        )
         async with self._database.begin() as session:
             appended = await repository_upload.commit_part(
                 session, upload_id, offset=offset, size_bytes=len(data), key=key
@@ -92,7 +106,8 @@ class Uploads:
         if not appended:
             await self._store.delete(key)
             raise _mismatch(offset, row.committed_bytes)
-        return offset + len(data)
+        self._prefixes.lengthened(prefix, longer)
+        return longer
 
     async def _close(self, upload_id: UUID) -> pb.Upload:
         """Join the parts when all are there; returns the upload's state."""
@@ -102,20 +117,20 @@ class Uploads:
             keys = await repository_upload.part_keys(session, upload_id)
         if row.committed_bytes < row.size_bytes or row.sha1:
             return convert.upload_message(row)
+        whole = self._prefixes.find(keys, row.size_bytes)
         # named by its parts: a call that is slow to join others can't put them over what was sent after them
-        name = hashlib.sha1("\n".join(keys).encode(), usedforsecurity=False).hexdigest()
-        media_key = f"recordings/{upload_id}/original-{name}"
-        digest = hashlib.sha1(usedforsecurity=False)
-        try:
-            await self._store.put_stream(media_key, self._joined(keys, digest))
-        except ObjectMissing:
-            return await self._ended_meanwhile(upload_id)
-        sha1 = digest.hexdigest()
+        media_key = f"recordings/{upload_id}/original-{whole.name}"
+        sha1 = whole.sha1
+        if not sha1 or _as_announced(row, sha1):
+            try:
+                sha1 = await self._join(upload_id, whole, media_key)
+            except ObjectMissing:
+                return await self._ended_meanwhile(upload_id)
         async with self._database.begin() as session:
             row = await repository_upload.get(session, upload_id, for_update=True)
             if row.sha1 or await repository_upload.part_keys(session, upload_id) != keys:
                 return convert.upload_message(row)  # another call was quicker, to either end
-            right = row.expected_sha1 in {"", sha1}
+            right = _as_announced(row, sha1)
             if right:
                 await repository_upload.finish(session, upload_id, sha1=sha1, media_key=media_key)
             else:
@@ -141,16 +156,29 @@ class Uploads:
         async with self._database.begin() as session:
             row = await repository_upload.get(session, upload_id)
         if not row.sha1 and row.committed_bytes == row.size_bytes:
-            raise ObjectLost(
-                "the store lost a part of this upload; begin a new one", upload_id=str(upload_id)
-            )
+            raise _lost(upload_id)
         return convert.upload_message(row)
 
-    async def _joined(self, keys: Sequence[str], digest: "hashlib._Hash") -> AsyncIterator[bytes]:
-        for key in keys:
-            async for chunk in self._store.stream(key):
-                digest.update(chunk)
-                yield chunk
+    async def _join(self, upload_id: UUID, whole: Prefix, media_key: str) -> str:
+        """Store the parts as one object; returns its SHA-1, hashed on the way where it isn't known yet.
+
+        Raises:
+            ObjectMissing: a part is gone.
+            ObjectLost: the parts hold less or more than was sent.
+        """
+        digest = None if whole.digest else hashlib.sha1(usedforsecurity=False)
+
+        async def chunks() -> AsyncIterator[bytes]:
+            for key in whole.keys:
+                async for chunk in self._store.stream(key):
+                    if digest is not None:
+                        digest.update(chunk)
+                    yield chunk
+
+        size_bytes = await self._store.put_stream(media_key, chunks())
+        if size_bytes != whole.size_bytes:
+            raise _lost(upload_id)
+        return whole.sha1 if digest is None else digest.hexdigest()
 
 
 async def _first(requests: AsyncIterator[pb.UploadMediaRequest]) -> pb.UploadMetadata:
@@ -159,6 +187,14 @@ async def _first(requests: AsyncIterator[pb.UploadMediaRequest]) -> pb.UploadMet
             return request.metadata
         break
     raise InvalidArgument.of_field("metadata", "must be the first message of the stream")
+
+
+def _as_announced(row: Row[Any], sha1: str) -> bool:
+    return row.expected_sha1 in {"", sha1}
+
+
+def _lost(upload_id: UUID) -> ObjectLost:
+    return ObjectLost("the store lost a part of this upload; begin a new one", upload_id=str(upload_id))
 
 
 def _mismatch(offset: int, committed_bytes: int) -> OffsetMismatch:

@@ -224,6 +224,16 @@ def messages(
     return stream()
 
 
+async def first(
+    chunks: int, stream: AsyncIterator[material_pb.UploadMediaRequest]
+) -> AsyncIterator[material_pb.UploadMediaRequest]:
+    """Yield an upload stream's metadata and so many of its chunks."""
+    async for message in stream:
+        if message.WhichOneof("item") == "chunk" and (chunks := chunks - 1) < 0:
+            return
+        yield message
+
+
 def sha1_of(content: bytes) -> str:
     """Hash as the wire wants it."""
     return hashlib.sha1(content, usedforsecurity=False).hexdigest()

@@ -3,18 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import pytest
-from sqlalchemy import select
 
 from libs.common.db import Database
 from libs.common.objects import ObjectStore
 from services.asr import repository_upload
 from services.asr.errors import Sha1Mismatch
-from services.asr.models import uploads as uploads_table
 from services.asr.uploads import Uploads
-from tests.integration.asr.bed import Bed, messages, sha1_of
+from tests.integration.asr.bed import Bed, first, messages, sha1_of
 
+PART = 1 << 16
 RIGHT, WRONG = b"what was meant" * 9_000, b"what came first" * 8_400
 
 
@@ -44,19 +44,20 @@ async def test_a_slow_join_of_wrong_parts_does_not_replace_what_was_sent_after_t
     assert len(RIGHT) == len(WRONG)
     slow_store = SlowStore(bed.store)
     uploads, slow = (
-        Uploads(database, store, part_bytes=1 << 16)  # type: ignore[arg-type] # it hands on the rest
+        Uploads(database, store, part_bytes=PART)  # type: ignore[arg-type] # it hands on the rest
         for store in (bed.store, slow_store)
     )
-    joining = asyncio.create_task(slow.receive(messages(WRONG, sha1=sha1_of(RIGHT))))
+    begun = await uploads.receive(first(1, messages(WRONG, sha1=sha1_of(RIGHT), chunk=PART)))
+    # it takes over from another server, and so doesn't know yet that the bytes are wrong
+    rest = messages(WRONG, upload_id=begun.upload_id, offset=PART)
+    joining = asyncio.create_task(slow.receive(rest))
     await slow_store.read.wait()
-    async with database.begin() as session:
-        upload_id = (await session.execute(select(uploads_table.c.id))).scalar_one()
     with pytest.raises(Sha1Mismatch):
-        await uploads.receive(messages(WRONG, upload_id=str(upload_id), offset=len(WRONG)))
-    finished = await uploads.receive(messages(RIGHT, upload_id=str(upload_id)))
+        await uploads.receive(messages(WRONG, upload_id=begun.upload_id, offset=len(WRONG)))
+    finished = await uploads.receive(messages(RIGHT, upload_id=begun.upload_id))
     assert (finished.sha1, finished.finished) == (sha1_of(RIGHT), True)
     slow_store.go_on.set()
     assert (await joining).sha1 == sha1_of(RIGHT)
     async with database.begin() as session:
-        row = await repository_upload.get(session, upload_id)
+        row = await repository_upload.get(session, UUID(begun.upload_id))
     assert await bed.store.get_bytes(row.media_key) == RIGHT

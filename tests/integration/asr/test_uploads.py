@@ -2,11 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import replace
 from pathlib import Path
 
 import grpc
+import pytest
 from frontrow.asr.v1 import live_material_service_pb2 as pb
 from sqlalchemy import select
 
@@ -178,21 +179,21 @@ async def test_calls_that_join_the_same_parts_at_once_all_tell_the_whole_and_its
 
 
 async def test_a_call_whose_parts_another_has_joined_and_removed_is_told_the_end(
-    bed: Bed, database: Database
+    bed: Bed, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = os.urandom(2 * PART)
     upload_id = await all_parts_stored_but_not_joined(bed, database, content)
     slow = Uploads(database, bed.store, part_bytes=PART)
-    joined = slow._joined
+    put_stream = bed.store.put_stream
 
-    async def joined_late(keys: Sequence[str], digest: object) -> AsyncIterator[bytes]:
+    async def put_late(key: str, chunks: AsyncIterator[bytes]) -> int:
+        monkeypatch.undo()
         await bed.materials.UploadMedia(messages(content, upload_id=upload_id, offset=len(content)))
-        for key in keys:
-            await bed.store.delete(key)
-        async for chunk in joined(keys, digest):  # type: ignore[arg-type]
-            yield chunk
+        for part in [key async for key in bed.store.list(f"uploads/{upload_id}/")]:
+            await bed.store.delete(part)
+        return await put_stream(key, chunks)
 
-    slow._joined = joined_late  # type: ignore[method-assign]
+    monkeypatch.setattr(bed.store, "put_stream", put_late)
     answer = await slow.receive(messages(content, upload_id=upload_id, offset=len(content)))
     assert answer.sha1 == sha1_of(content)
     assert await stored(bed, upload_id) == content
