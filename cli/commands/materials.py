@@ -15,12 +15,25 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from cli.commands.follow import follow_task
 from cli.connection import CALL_SECONDS, Connection
 from cli.cures import cured, failure
-from cli.output import as_dict, clock, console, json_option, print_advice, print_json, print_table, word
+from cli.groups import ShowingGroup
+from cli.output import (
+    as_dict,
+    clock,
+    console,
+    json_option,
+    print_advice,
+    print_json,
+    print_table,
+    several,
+    size,
+    span,
+    word,
+)
 from cli.upload import upload_recording
 from libs.common.client import reading
 
 
-@click.group()
+@click.group(cls=ShowingGroup)
 def materials() -> None:
     """Add recordings, list them, read their transcripts.
 
@@ -28,6 +41,7 @@ def materials() -> None:
     Examples:
       frontrow materials add live.mp4 --wait
       frontrow materials list -k '利率 债券 | 股票'
+      frontrow materials MATERIAL_ID
       frontrow materials transcript MATERIAL_ID
     """
 
@@ -112,6 +126,51 @@ def list_materials(connection: Connection, *, keywords: str, said: str, limit: i
         empty="No recordings. `frontrow materials add FILE` adds one.",
     )
     print_advice(cured("asr", [material.asr_error_reason for material in found]))
+
+
+@materials.command()
+@click.argument("material_id")
+@json_option
+@click.pass_obj
+def show(connection: Connection, material_id: str, as_json: bool) -> None:
+    """Show what is known of a recording; `show` may be left out.
+
+    \b
+    Examples:
+      frontrow materials show MATERIAL_ID
+      frontrow materials MATERIAL_ID --json | jq '.audio_tracks[] | select(.transcribed)'
+    """
+    material = connection.run("asr", _get(connection, material_id))
+    if as_json:
+        print_json(as_dict(material))
+        return
+    console.print(material_words(material), markup=False, highlight=False)
+    print_advice(cured("asr", [material.asr_error_reason]))
+
+
+def material_words(material: live_material_pb2.LiveMaterial) -> str:
+    """Return a recording's facts in some lines; what isn't known is left out."""
+    status = word(live_material_pb2.AsrStatus, material.asr_status, "ASR_STATUS_")
+    lines = [material.name, f"  transcription {status}, {material.asr_progress} %"]
+    if material.asr_error:
+        lines.append(f"  {material.asr_error_reason}: {material.asr_error}")
+    if material.remark:
+        lines.append(f"  {material.remark}")
+    lines.append(f"  {material.media_url or material.file_name}")
+    if material.sha1:
+        lines.append(f"  {size(material.size_bytes)}, SHA-1 {material.sha1}")
+    if material.duration_ms:
+        picture = f"{material.width}×{material.height}" if material.width else "no picture"
+        lines.append(f"  {minutes(material.duration_ms)}, {picture}")
+    if material.missing_seconds:
+        lines.append(f"  {span(material.missing_seconds)} of it are missing")
+    return "\n".join([*lines, *map(_track_words, material.audio_tracks)])
+
+
+def _track_words(track: live_material_pb2.AudioTrack) -> str:
+    facts = [track.codec, several(track.channels, "channel"), f"{track.sample_rate} Hz", track.language]
+    heard = "transcribed" if track.transcribed else ""
+    return f"  sound {track.index + 1}: {', '.join(filter(None, [*facts, heard]))}"
 
 
 @materials.command()

@@ -69,7 +69,13 @@ def material_message(row: Row[Any]) -> live_material_pb2.LiveMaterial:
         update_time=timestamp(row.updated_at),
         missing_seconds=row.missing_seconds,
         media_url=row.media_url,
+        audio_tracks=[live_material_pb2.AudioTrack(**track) for track in row.audio_tracks],
     )
+
+
+def audio_track_json(message: live_material_pb2.AudioTrack) -> dict[str, Any]:
+    """Make the stored form of an AudioTrack: its fields by name."""
+    return {field.name: getattr(message, field.name) for field in message.DESCRIPTOR.fields}
 
 
 def upload_message(row: Row[Any]) -> live_material_service_pb2.Upload:

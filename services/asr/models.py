@@ -108,6 +108,8 @@ live_materials = Table(
     Column("width", Integer, nullable=False, server_default=_ZERO),
     Column("height", Integer, nullable=False, server_default=_ZERO),
     Column("missing_seconds", Double, nullable=False, server_default=_ZERO),
+    # [{"index", "codec", "channels", "sample_rate", "language", "transcribed"}, ...]; empty: not known
+    Column("audio_tracks", JSONB, nullable=False, server_default=text("'[]'::jsonb")),
     Column("asr_status", Text, nullable=False),
     Column("asr_version", BigInteger, nullable=False, server_default=_ZERO),
     Column("asr_task_id", Uuid),

@@ -181,6 +181,7 @@ class TranscriptionServicer(TranscriptionServiceServicer):
             "height": result.height,
             "canonical_key": result.canonical_key,
             "missing_seconds": result.missing_seconds,
+            "audio_tracks": list(map(convert.audio_track_json, result.audio_tracks)),
         }
         transcript = {
             "engine": result.engine,

@@ -171,6 +171,9 @@ def test_a_recording_without_sound_fails_with_that_reason(instance: Process) -> 
     assert "NO_AUDIO" in done.stderr
     listed = instance.cli_json("materials", "list", "-k", "sound")
     assert [material["asr_status"] for material in listed] == ["ASR_STATUS_FAILED"]
+    shown = instance.cli("materials", listed[0]["id"])
+    assert "NO_AUDIO_TRACK" in shown.stdout
+    assert "noaudio.mp4" in shown.stdout
     failed = instance.cli_json("tasks", "--type", "asr", "--status", "failed")
     assert "no sound" in [task["live_material_name"] for task in failed]
 

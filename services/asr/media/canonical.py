@@ -18,7 +18,7 @@ from services.asr.media.probe import Media, probe
 from services.asr.media.sound import sound_changes
 
 COPIED_VIDEO = frozenset({"h264", "hevc", "av1", "mpeg4"})
-COPIED_AUDIO = frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"})
+COPIED_AUDIO = frozenset({"aac", "ac3", "eac3", "opus", "flac", "alac"})
 ENCODE_VIDEO = ("-c:v", "libx264", "-preset", "veryfast", "-crf", "20", "-pix_fmt", "yuv420p")
 ENCODE_AUDIO = ("-c:a", "aac", "-b:a", "128k")
 # Container durations are rounded, and the last audio packet may outlast the picture.
@@ -69,7 +69,7 @@ async def make(
 
     if media.video_codec not in COPIED_VIDEO | {""}:
         return await written(False, False)
-    if _audio_codec(media) not in COPIED_AUDIO:
+    if media.heard.codec not in COPIED_AUDIO:
         return await written(True, False)
     looking = asyncio.create_task(asyncio.to_thread(sound_changes, source, media.audio_order))
     try:
@@ -80,10 +80,6 @@ async def make(
     finally:
         # it reads a file of the caller's
         await asyncio.gather(looking, return_exceptions=True)
-
-
-def _audio_codec(media: Media) -> str:
-    return media.audio_tracks[media.audio_order].codec if media.audio_order < len(media.audio_tracks) else ""
 
 
 def _arguments(source: Path, out: Path, media: Media, *, copied: tuple[bool, bool]) -> Sequence[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -34,18 +35,23 @@ from services.asr.media.formats import OPEN_OPTIONS
 
 # A recording that begins between two key frames has no picture to decode for this long.
 _FIRST_PACKETS = 300
+# ISO 639-2, or BCP 47 as far as files have it
+_LANGUAGE = re.compile(r"(?=.{2,35}$)[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _MP4_FIRST_BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"}
 
 
 @dataclass(frozen=True)
 class AudioTrack:
-    """One audio track; `index` counts all streams of the file, `order` only its audio tracks."""
+    """One audio track that can be decoded; `order` counts the file's audio tracks from 0.
 
-    index: int
+    `language` is what the file says, a tag such as `zho` or `zh-CN`; '' when it doesn't say.
+    """
+
     order: int
     codec: str
     sample_rate: int
     channels: int
+    language: str
     default: bool
 
 
@@ -72,6 +78,11 @@ class Media:
     def has_picture(self) -> bool:
         """Tell whether there is a moving picture (cover art is none)."""
         return self.width > 0
+
+    @property
+    def heard(self) -> AudioTrack:
+        """The track that is transcribed."""
+        return next(track for track in self.audio_tracks if track.order == self.audio_order)
 
 
 async def probe(path: Path) -> Media:
@@ -152,13 +163,22 @@ def _audio_tracks(streams: Iterable[AudioStream]) -> tuple[list[AudioTrack], int
         if not isinstance(context, AudioCodecContext) or not context.sample_rate:
             undecodable += 1
             continue
-        default = Disposition.default in stream.disposition
         tracks.append(
             AudioTrack(
-                stream.index, order, context.name, context.sample_rate, context.channels, default=default
+                order,
+                context.codec.canonical_name,
+                context.sample_rate,
+                context.channels,
+                _language(stream.metadata.get("language", "")),
+                default=Disposition.default in stream.disposition,
             )
         )
     return tracks, undecodable
+
+
+def _language(said: str) -> str:
+    """Return a language tag as the file has it; '' for what is none, and for the one that says so itself."""
+    return said if _LANGUAGE.fullmatch(said) and said.lower() != "und" else ""
 
 
 def _picture_end_ms(stream: VideoStream, container: InputContainer, start: Fraction) -> int:

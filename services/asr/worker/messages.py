@@ -3,13 +3,16 @@
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from frontrow.asr.v1 import transcript_pb2
+from frontrow.asr.v1 import live_material_pb2, transcript_pb2
 
+from services.asr.media.probe import AudioTrack
 from services.asr.worker.speech import Paragraph, Part, Span, Topic, Utterance, Word
 
 T = TypeVar("T")
 
 _BATCH = 100
+# As many as the wire takes.
+_AUDIO_TRACKS = 64
 
 
 async def streamed(messages: Iterable[T]) -> AsyncIterator[T]:
@@ -71,6 +74,22 @@ def topics(items: Sequence[Topic]) -> list[transcript_pb2.Topic]:
             utterance_count=item.count,
         )
         for index, item in enumerate(items)
+    ]
+
+
+def audio_tracks(items: Sequence[AudioTrack], heard: int) -> list[live_material_pb2.AudioTrack]:
+    """Make the messages of audio tracks, the one of order `heard` among them however many there are."""
+    last = [track for track in items if track.order == heard and track not in items[: _AUDIO_TRACKS - 1]]
+    return [
+        live_material_pb2.AudioTrack(
+            index=track.order,
+            codec=track.codec,
+            channels=track.channels,
+            sample_rate=track.sample_rate,
+            language=track.language,
+            transcribed=track.order == heard,
+        )
+        for track in [*items[: _AUDIO_TRACKS - len(last)], *last]
     ]
 
 

@@ -16,6 +16,7 @@ from libs.common.client import is_outage, reading, reason_of
 from libs.common.loops import backoff_seconds
 from libs.common.redaction import redacted
 from libs.common.storable import storable
+from services.asr.media.probe import AudioTrack
 from services.asr.worker import messages
 from services.asr.worker.speech import Paragraph, Part, Topic, Utterance
 
@@ -72,7 +73,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A run's result."""
+    """A run's result; `audio_order` is the order of the track that was transcribed."""
 
     duration_ms: int
     width: int
@@ -82,6 +83,8 @@ class Result:
     language: str
     summaries_source: str
     missing_seconds: float
+    audio_tracks: Sequence[AudioTrack]
+    audio_order: int
     utterances: Sequence[Utterance]
     paragraphs: Sequence[Paragraph]
     topics: Sequence[Topic]
@@ -206,6 +209,7 @@ class AsrPeer:
             language=result.language,
             summaries_source=result.summaries_source,
             missing_seconds=result.missing_seconds,
+            audio_tracks=messages.audio_tracks(result.audio_tracks, result.audio_order),
             utterance_count=len(result.utterances),
             paragraph_count=len(result.paragraphs),
             topic_count=len(result.topics),

@@ -22,6 +22,8 @@ class Prepared:
     missing_ms: int
     format: str
     copied: bool
+    audio_tracks: tuple[probe.AudioTrack, ...]
+    audio_order: int
 
 
 async def prepare(
@@ -67,4 +69,6 @@ async def prepare(
         missing_ms=made.missing_ms,
         format=media.format,
         copied=made.copied,
+        audio_tracks=media.audio_tracks,
+        audio_order=media.audio_order,
     )

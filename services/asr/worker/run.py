@@ -164,6 +164,8 @@ class Transcriber:
             language=languages.most_common(1)[0][0],
             summaries_source=source,
             missing_seconds=prepared.missing_ms / 1000,
+            audio_tracks=prepared.audio_tracks,
+            audio_order=prepared.audio_order,
             utterances=spoken,
             paragraphs=made,
             topics=topics,

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 
-from frontrow.asr.v1 import transcript_pb2
+from frontrow.asr.v1 import live_material_pb2, transcript_pb2
 from frontrow.asr.v1 import transcription_service_pb2 as run_pb
 
 from services.asr.stored_names import canonical_key
@@ -35,7 +35,12 @@ def paragraphs_of(texts: Sequence[str]) -> list[transcript_pb2.Paragraph]:
 
 
 def results(
-    material_id: str, asr_version: int, texts: Sequence[str], *, count: int | None = None
+    material_id: str,
+    asr_version: int,
+    texts: Sequence[str],
+    *,
+    count: int | None = None,
+    audio_tracks: Sequence[live_material_pb2.AudioTrack] = (),
 ) -> AsyncIterator[run_pb.CompleteTranscriptionRequest]:
     """Make a result stream; `count` announces another number of utterances than come."""
     end_ms = len(texts) * 1000
@@ -44,23 +49,15 @@ def results(
     )
     paragraphs = paragraphs_of(texts)
 
+    result = run_pb.TranscriptionResult(
+        material_id=material_id, asr_version=asr_version, duration_ms=end_ms, width=640, height=360,
+        canonical_key=canonical_key(material_id, asr_version), engine="e", language="zh",
+        summaries_source="local/test", utterance_count=len(texts) if count is None else count,
+        paragraph_count=len(texts), topic_count=1, audio_tracks=audio_tracks,
+    )  # fmt: skip
+
     async def stream() -> AsyncIterator[run_pb.CompleteTranscriptionRequest]:
-        yield run_pb.CompleteTranscriptionRequest(
-            result=run_pb.TranscriptionResult(
-                material_id=material_id,
-                asr_version=asr_version,
-                duration_ms=end_ms,
-                width=640,
-                height=360,
-                canonical_key=canonical_key(material_id, asr_version),
-                engine="e",
-                language="zh",
-                summaries_source="local/test",
-                utterance_count=len(texts) if count is None else count,
-                paragraph_count=len(texts),
-                topic_count=1,
-            )
-        )
+        yield run_pb.CompleteTranscriptionRequest(result=result)
         yield run_pb.CompleteTranscriptionRequest(batch=run_pb.ResultBatch(topics=[topic]))
         for start in range(0, len(texts), 500):
             batch = run_pb.ResultBatch(paragraphs=paragraphs[start : start + 500])

@@ -52,6 +52,9 @@ async def test_a_recording_is_transcribed_with_topics_paragraphs_and_its_facts(
     material = unbroken
     assert (material.width, material.height, material.asr_progress) == (416, 234, 100)
     assert abs(material.duration_ms - 16_000) < 200
+    [track] = material.audio_tracks
+    assert (track.index, track.codec, track.transcribed) == (0, "aac", True)
+    assert (track.channels, track.sample_rate) == (1, 48_000)
     answers = await bed.transcript(material.id)
     header = answers[0].header
     assert (header.engine, header.language) == ("faster-whisper/base/int8", "zh")

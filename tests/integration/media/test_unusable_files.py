@@ -87,22 +87,6 @@ async def test_every_reason_is_its_own() -> None:
     )
 
 
-async def test_the_default_track_of_several_is_the_one_that_is_heard(tmp_path: Path) -> None:
-    first = record(tmp_path / "first.mp4", beeps=(2.0, 5.0))
-    second = record(tmp_path / "second.mp4", beeps=(1.0, 8.0))
-    both = remake(
-        first,
-        tmp_path / "both.mkv",
-        *("-i", f"file:{second}", "-map", "0:v", "-map", "0:a", "-map", "1:a", "-c", "copy"),
-        *("-disposition:a:0", "0", "-disposition:a:1", "default"),
-    )
-    media = await probe(both)
-    assert (len(media.audio_tracks), media.audio_order) == (2, 1)
-    made = await canonical.make(both, tmp_path / "c.mp4", media)
-    await audio.extract(made.path, tmp_path / "a.wav", duration_ms=made.media.duration_ms)
-    assert onsets(tmp_path / "a.wav") == pytest.approx([1.0, 8.0], abs=0.05)
-
-
 async def test_a_picture_that_nothing_here_decodes_leaves_the_sound_usable(tmp_path: Path) -> None:
     """Live platforms put codecs into FLV under numbers of their own."""
     recording = record(tmp_path / "live.flv", beeps=(0.5, 3.25))

@@ -2,9 +2,9 @@
 
 import pytest
 from click.testing import CliRunner
-from frontrow.asr.v1 import video_project_pb2
+from frontrow.asr.v1 import live_material_pb2, video_project_pb2
 
-from cli.commands.materials import is_address, name_of
+from cli.commands.materials import is_address, material_words, name_of
 from cli.commands.slice import prompt_note
 from cli.main import main
 
@@ -35,3 +35,37 @@ def test_a_prompt_whose_words_alone_chose_says_what_to_configure_for_its_meaning
     )
     for source in ("llm/qwen", "topics", "keywords", ""):
         assert prompt_note(video_project_pb2.VideoProject(clips_source=source)) == ""
+
+
+def test_a_recording_is_shown_with_each_of_its_audio_tracks() -> None:
+    tracks = [
+        live_material_pb2.AudioTrack(index=0, codec="ac3", channels=6, sample_rate=48_000, language="eng"),
+        live_material_pb2.AudioTrack(index=2, codec="aac", channels=1, sample_rate=44_100, transcribed=True),
+    ]
+    material = live_material_pb2.LiveMaterial(
+        name="spring [sale]", asr_status=live_material_pb2.ASR_STATUS_COMPLETED, asr_progress=100,
+        file_name="live.mkv", size_bytes=2_000_000, sha1="ab" * 20, duration_ms=3_723_000, width=1280,
+        height=720, audio_tracks=tracks,
+    )  # fmt: skip
+    assert material_words(material).splitlines() == [
+        "spring [sale]",
+        "  transcription completed, 100 %",
+        "  live.mkv",
+        f"  2.0 MB, SHA-1 {'ab' * 20}",
+        "  1:02:03, 1280×720",
+        "  sound 1: ac3, 6 channels, 48000 Hz, eng",
+        "  sound 3: aac, 1 channel, 44100 Hz, transcribed",
+    ]
+
+
+def test_of_a_recording_that_no_run_has_seen_only_what_is_known_is_shown() -> None:
+    material = live_material_pb2.LiveMaterial(
+        name="live", asr_status=live_material_pb2.ASR_STATUS_FAILED, asr_error_reason="NO_AUDIO_TRACK",
+        asr_error="no audio track", media_url="https://cdn.example/live.flv",
+    )  # fmt: skip
+    assert material_words(material).splitlines() == [
+        "live",
+        "  transcription failed, 0 %",
+        "  NO_AUDIO_TRACK: no audio track",
+        "  https://cdn.example/live.flv",
+    ]

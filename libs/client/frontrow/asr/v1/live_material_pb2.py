@@ -22,18 +22,31 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#frontrow/asr/v1/live_material.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xfe\x03\n\x0cLiveMaterial\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06remark\x18\x03 \x01(\t\x12\x11\n\tfile_name\x18\x04 \x01(\t\x12\x12\n\nsize_bytes\x18\x05 \x01(\x03\x12\x0c\n\x04sha1\x18\x06 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x07 \x01(\x03\x12\r\n\x05width\x18\x08 \x01(\x05\x12\x0e\n\x06height\x18\t \x01(\x05\x12.\n\nasr_status\x18\n \x01(\x0e\x32\x1a.frontrow.asr.v1.AsrStatus\x12\x13\n\x0b\x61sr_version\x18\x0b \x01(\x03\x12\x13\n\x0b\x61sr_task_id\x18\x0c \x01(\t\x12\x14\n\x0c\x61sr_progress\x18\r \x01(\x05\x12\x18\n\x10\x61sr_error_reason\x18\x0e \x01(\t\x12\x11\n\tasr_error\x18\x0f \x01(\t\x12\x18\n\x10\x63\x61ncel_requested\x18\x10 \x01(\x08\x12\x16\n\x0ehas_transcript\x18\x11 \x01(\x08\x12/\n\x0b\x63reate_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fmissing_seconds\x18\x14 \x01(\x01\x12\x11\n\tmedia_url\x18\x15 \x01(\t*\xa0\x01\n\tAsrStatus\x12\x1a\n\x16\x41SR_STATUS_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x41SR_STATUS_NONE\x10\x01\x12\x16\n\x12\x41SR_STATUS_PENDING\x10\x02\x12\x19\n\x15\x41SR_STATUS_PROCESSING\x10\x03\x12\x18\n\x14\x41SR_STATUS_COMPLETED\x10\x04\x12\x15\n\x11\x41SR_STATUS_FAILED\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#frontrow/asr/v1/live_material.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa5\x01\n\nAudioTrack\x12\x16\n\x05index\x18\x01 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x16\n\x05\x63odec\x18\x02 \x01(\tB\x07\xbaH\x04r\x02\x18 \x12\x19\n\x08\x63hannels\x18\x03 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x1c\n\x0bsample_rate\x18\x04 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x19\n\x08language\x18\x05 \x01(\tB\x07\xbaH\x04r\x02\x18#\x12\x13\n\x0btranscribed\x18\x06 \x01(\x08\"\xb1\x04\n\x0cLiveMaterial\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0e\n\x06remark\x18\x03 \x01(\t\x12\x11\n\tfile_name\x18\x04 \x01(\t\x12\x12\n\nsize_bytes\x18\x05 \x01(\x03\x12\x0c\n\x04sha1\x18\x06 \x01(\t\x12\x13\n\x0b\x64uration_ms\x18\x07 \x01(\x03\x12\r\n\x05width\x18\x08 \x01(\x05\x12\x0e\n\x06height\x18\t \x01(\x05\x12.\n\nasr_status\x18\n \x01(\x0e\x32\x1a.frontrow.asr.v1.AsrStatus\x12\x13\n\x0b\x61sr_version\x18\x0b \x01(\x03\x12\x13\n\x0b\x61sr_task_id\x18\x0c \x01(\t\x12\x14\n\x0c\x61sr_progress\x18\r \x01(\x05\x12\x18\n\x10\x61sr_error_reason\x18\x0e \x01(\t\x12\x11\n\tasr_error\x18\x0f \x01(\t\x12\x18\n\x10\x63\x61ncel_requested\x18\x10 \x01(\x08\x12\x16\n\x0ehas_transcript\x18\x11 \x01(\x08\x12/\n\x0b\x63reate_time\x18\x12 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0bupdate_time\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0fmissing_seconds\x18\x14 \x01(\x01\x12\x11\n\tmedia_url\x18\x15 \x01(\t\x12\x31\n\x0c\x61udio_tracks\x18\x16 \x03(\x0b\x32\x1b.frontrow.asr.v1.AudioTrack*\xa0\x01\n\tAsrStatus\x12\x1a\n\x16\x41SR_STATUS_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x41SR_STATUS_NONE\x10\x01\x12\x16\n\x12\x41SR_STATUS_PENDING\x10\x02\x12\x19\n\x15\x41SR_STATUS_PROCESSING\x10\x03\x12\x18\n\x14\x41SR_STATUS_COMPLETED\x10\x04\x12\x15\n\x11\x41SR_STATUS_FAILED\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'frontrow.asr.v1.live_material_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ASRSTATUS']._serialized_start=603
-  _globals['_ASRSTATUS']._serialized_end=763
-  _globals['_LIVEMATERIAL']._serialized_start=90
-  _globals['_LIVEMATERIAL']._serialized_end=600
+  _globals['_AUDIOTRACK'].fields_by_name['index']._loaded_options = None
+  _globals['_AUDIOTRACK'].fields_by_name['index']._serialized_options = b'\272H\004\032\002(\000'
+  _globals['_AUDIOTRACK'].fields_by_name['codec']._loaded_options = None
+  _globals['_AUDIOTRACK'].fields_by_name['codec']._serialized_options = b'\272H\004r\002\030 '
+  _globals['_AUDIOTRACK'].fields_by_name['channels']._loaded_options = None
+  _globals['_AUDIOTRACK'].fields_by_name['channels']._serialized_options = b'\272H\004\032\002(\000'
+  _globals['_AUDIOTRACK'].fields_by_name['sample_rate']._loaded_options = None
+  _globals['_AUDIOTRACK'].fields_by_name['sample_rate']._serialized_options = b'\272H\004\032\002(\000'
+  _globals['_AUDIOTRACK'].fields_by_name['language']._loaded_options = None
+  _globals['_AUDIOTRACK'].fields_by_name['language']._serialized_options = b'\272H\004r\002\030#'
+  _globals['_ASRSTATUS']._serialized_start=851
+  _globals['_ASRSTATUS']._serialized_end=1011
+  _globals['_AUDIOTRACK']._serialized_start=119
+  _globals['_AUDIOTRACK']._serialized_end=284
+  _globals['_LIVEMATERIAL']._serialized_start=287
+  _globals['_LIVEMATERIAL']._serialized_end=848
 # @@protoc_insertion_point(module_scope)

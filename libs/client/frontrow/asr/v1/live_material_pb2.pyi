@@ -3,9 +3,11 @@
 isort:skip_file
 """
 
+from collections import abc as abc
 from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
 from google.protobuf import timestamp_pb2 as timestamp_pb2
+from google.protobuf.internal import containers as containers
 from google.protobuf.internal import enum_type_wrapper as enum_type_wrapper
 import builtins as builtins
 import sys
@@ -54,6 +56,46 @@ ASR_STATUS_FAILED: AsrStatus.ValueType  # 5
 """It ended without a result: failed, abandoned or cancelled; see asr_error_reason."""
 
 @typing.final
+class AudioTrack(message.Message):
+    """A track of sound in a recording as uploaded."""
+
+    DESCRIPTOR: descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: builtins.int
+    CODEC_FIELD_NUMBER: builtins.int
+    CHANNELS_FIELD_NUMBER: builtins.int
+    SAMPLE_RATE_FIELD_NUMBER: builtins.int
+    LANGUAGE_FIELD_NUMBER: builtins.int
+    TRANSCRIBED_FIELD_NUMBER: builtins.int
+    index: builtins.int
+    """Its place among the file's audio tracks, from 0."""
+    codec: builtins.str
+    """Name of its codec, such as `aac`, up to 32 characters."""
+    channels: builtins.int
+    """Number of channels; 0: the file doesn't say."""
+    sample_rate: builtins.int
+    """Samples a second of each channel."""
+    language: builtins.str
+    """Language as the file names it, such as `zho` or `zh-CN`, up to 35 characters; empty when it doesn't say."""
+    transcribed: builtins.bool
+    """True for the track that is transcribed and heard in clips: the one flagged as default, else the first."""
+    def __init__(
+        self,
+        *,
+        index: builtins.int = ...,
+        codec: builtins.str = ...,
+        channels: builtins.int = ...,
+        sample_rate: builtins.int = ...,
+        language: builtins.str = ...,
+        transcribed: builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = typing.Literal["channels", b"channels", "codec", b"codec", "index", b"index", "language", b"language", "sample_rate", b"sample_rate", "transcribed", b"transcribed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+@typing.final
 class LiveMaterial(message.Message):
     """A live-stream recording and the state of its transcription."""
 
@@ -80,6 +122,7 @@ class LiveMaterial(message.Message):
     UPDATE_TIME_FIELD_NUMBER: builtins.int
     MISSING_SECONDS_FIELD_NUMBER: builtins.int
     MEDIA_URL_FIELD_NUMBER: builtins.int
+    AUDIO_TRACKS_FIELD_NUMBER: builtins.int
     id: builtins.str
     """UUIDv7, set by the server."""
     name: builtins.str
@@ -128,6 +171,12 @@ class LiveMaterial(message.Message):
     def update_time(self) -> timestamp_pb2.Timestamp:
         """When the material last changed, its progress aside."""
 
+    @builtins.property
+    def audio_tracks(self) -> containers.RepeatedCompositeFieldContainer[AudioTrack]:
+        """The recording's audio tracks in order, without those that can't be decoded; at most 64. Empty until a run has
+        completed, and where the run was one of a release that did not tell: not known.
+        """
+
     def __init__(
         self,
         *,
@@ -152,9 +201,10 @@ class LiveMaterial(message.Message):
         update_time: timestamp_pb2.Timestamp | None = ...,
         missing_seconds: builtins.float = ...,
         media_url: builtins.str = ...,
+        audio_tracks: abc.Iterable[AudioTrack] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["create_time", b"create_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_error", b"asr_error", "asr_error_reason", b"asr_error_reason", "asr_progress", b"asr_progress", "asr_status", b"asr_status", "asr_task_id", b"asr_task_id", "asr_version", b"asr_version", "cancel_requested", b"cancel_requested", "create_time", b"create_time", "duration_ms", b"duration_ms", "file_name", b"file_name", "has_transcript", b"has_transcript", "height", b"height", "id", b"id", "media_url", b"media_url", "missing_seconds", b"missing_seconds", "name", b"name", "remark", b"remark", "sha1", b"sha1", "size_bytes", b"size_bytes", "update_time", b"update_time", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_error", b"asr_error", "asr_error_reason", b"asr_error_reason", "asr_progress", b"asr_progress", "asr_status", b"asr_status", "asr_task_id", b"asr_task_id", "asr_version", b"asr_version", "audio_tracks", b"audio_tracks", "cancel_requested", b"cancel_requested", "create_time", b"create_time", "duration_ms", b"duration_ms", "file_name", b"file_name", "has_transcript", b"has_transcript", "height", b"height", "id", b"id", "media_url", b"media_url", "missing_seconds", b"missing_seconds", "name", b"name", "remark", b"remark", "sha1", b"sha1", "size_bytes", b"size_bytes", "update_time", b"update_time", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...

@@ -23,10 +23,11 @@ _sym_db = _symbol_database.Default()
 
 
 from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from frontrow.asr.v1 import live_material_pb2 as frontrow_dot_asr_dot_v1_dot_live__material__pb2
 from frontrow.asr.v1 import transcript_pb2 as frontrow_dot_asr_dot_v1_dot_transcript__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+frontrow/asr/v1/transcription_service.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1b\x62uf/validate/validate.proto\x1a frontrow/asr/v1/transcript.proto\"v\n\x19\x42\x65ginTranscriptionRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\"\xf5\x01\n\x1a\x42\x65ginTranscriptionResponse\x12*\n\x05state\x18\x01 \x01(\x0e\x32\x1b.frontrow.asr.v1.BeginState\x12\x13\n\x0b\x61sr_version\x18\x02 \x01(\x03\x12\x14\n\x0cpart_indices\x18\x03 \x03(\x05\x12\x11\n\tmedia_key\x18\x04 \x01(\t\x12\x11\n\tfile_name\x18\x05 \x01(\t\x12\x12\n\nsize_bytes\x18\x06 \x01(\x03\x12\x1a\n\x12live_material_name\x18\x07 \x01(\t\x12*\n\x05\x66\x65tch\x18\x08 \x01(\x0b\x32\x1b.frontrow.asr.v1.MediaFetch\"\x82\x01\n\nMediaFetch\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\x11\n\tupload_id\x18\x02 \x01(\t\x12-\n\x06pieces\x18\x03 \x03(\x0b\x32\x1d.frontrow.asr.v1.FetchedPiece\x12\x11\n\tvalidator\x18\x04 \x01(\t\x12\x12\n\nsize_bytes\x18\x05 \x01(\x03\"K\n\x0c\x46\x65tchedPiece\x12\x1e\n\nobject_key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x04\x12\x1b\n\nsize_bytes\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\"\xe8\x01\n\x17SaveFetchedPieceRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x17\n\x06offset\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x34\n\x05piece\x18\x04 \x01(\x0b\x32\x1d.frontrow.asr.v1.FetchedPieceB\x06\xbaH\x03\xc8\x01\x01\x12\x1b\n\tvalidator\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12#\n\x0btotal_bytes\x18\x06 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\x80\x80\x80\x80 (\x00\"3\n\x18SaveFetchedPieceResponse\x12\x17\n\x0f\x63ommitted_bytes\x18\x01 \x01(\x03\"\xba\x01\n\x12\x46inishFetchRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x1d\n\tmedia_key\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x04\x12\"\n\nsize_bytes\x18\x04 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\x80\x80\x80\x80 (\x01\x12#\n\x04sha1\x18\x05 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{40}$\"\x15\n\x13\x46inishFetchResponse\"Y\n\x19GetTranscriptPartsRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\"K\n\x1aGetTranscriptPartsResponse\x12-\n\x04part\x18\x01 \x01(\x0b\x32\x1f.frontrow.asr.v1.TranscriptPart\"\x7f\n\"UpdateTranscriptionProgressRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x1b\n\x08progress\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\"%\n#UpdateTranscriptionProgressResponse\"\x8b\x01\n\x14TranscriptPartHeader\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x35\n\x04part\x18\x03 \x01(\x0b\x32\x1f.frontrow.asr.v1.TranscriptPartB\x06\xbaH\x03\xc8\x01\x01\"@\n\x0ePartUtterances\x12.\n\nutterances\x18\x01 \x03(\x0b\x32\x1a.frontrow.asr.v1.Utterance\"\x9a\x01\n\x19SaveTranscriptPartRequest\x12\x37\n\x06header\x18\x01 \x01(\x0b\x32%.frontrow.asr.v1.TranscriptPartHeaderH\x00\x12\x35\n\nutterances\x18\x02 \x01(\x0b\x32\x1f.frontrow.asr.v1.PartUtterancesH\x00\x42\r\n\x04item\x12\x05\xbaH\x02\x08\x01\"\x1c\n\x1aSaveTranscriptPartResponse\"\xa9\x03\n\x13TranscriptionResult\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x1c\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x16\n\x05width\x18\x04 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x17\n\x06height\x18\x05 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12!\n\rcanonical_key\x18\x06 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x04\x12\x18\n\x06\x65ngine\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x19\n\x08language\x18\x08 \x01(\tB\x07\xbaH\x04r\x02\x18 \x12\"\n\x10summaries_source\x18\t \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\'\n\x0fmissing_seconds\x18\n \x01(\x01\x42\x0e\xbaH\x0b\x12\t)\x00\x00\x00\x00\x00\x00\x00\x00\x12 \n\x0futterance_count\x18\x0b \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12 \n\x0fparagraph_count\x18\x0c \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12\x1c\n\x0btopic_count\x18\r \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\"\x95\x01\n\x0bResultBatch\x12.\n\nutterances\x18\x01 \x03(\x0b\x32\x1a.frontrow.asr.v1.Utterance\x12.\n\nparagraphs\x18\x02 \x03(\x0b\x32\x1a.frontrow.asr.v1.Paragraph\x12&\n\x06topics\x18\x03 \x03(\x0b\x32\x16.frontrow.asr.v1.Topic\"\x94\x01\n\x1c\x43ompleteTranscriptionRequest\x12\x36\n\x06result\x18\x01 \x01(\x0b\x32$.frontrow.asr.v1.TranscriptionResultH\x00\x12-\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1c.frontrow.asr.v1.ResultBatchH\x00\x42\r\n\x04item\x12\x05\xbaH\x02\x08\x01\"\x1f\n\x1d\x43ompleteTranscriptionResponse\"\xd3\x01\n\x18\x46\x61ilTranscriptionRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12-\n\x06reason\x18\x03 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[A-Z][A-Z0-9_]{0,63}$\x12\x1a\n\x07message\x18\x04 \x01(\tB\t\xbaH\x06r\x04\x18\xa0\x8d\x06\x12\x1b\n\x08progress\x18\x05 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\x12\x11\n\tretryable\x18\x06 \x01(\x08\"\x1b\n\x19\x46\x61ilTranscriptionResponse*c\n\nBeginState\x12\x1b\n\x17\x42\x45GIN_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x42\x45GIN_STATE_BEGUN\x10\x01\x12!\n\x1d\x42\x45GIN_STATE_ALREADY_COMPLETED\x10\x02\x32\x9b\x07\n\x14TranscriptionService\x12m\n\x12\x42\x65ginTranscription\x12*.frontrow.asr.v1.BeginTranscriptionRequest\x1a+.frontrow.asr.v1.BeginTranscriptionResponse\x12g\n\x10SaveFetchedPiece\x12(.frontrow.asr.v1.SaveFetchedPieceRequest\x1a).frontrow.asr.v1.SaveFetchedPieceResponse\x12X\n\x0b\x46inishFetch\x12#.frontrow.asr.v1.FinishFetchRequest\x1a$.frontrow.asr.v1.FinishFetchResponse\x12o\n\x12GetTranscriptParts\x12*.frontrow.asr.v1.GetTranscriptPartsRequest\x1a+.frontrow.asr.v1.GetTranscriptPartsResponse0\x01\x12\x88\x01\n\x1bUpdateTranscriptionProgress\x12\x33.frontrow.asr.v1.UpdateTranscriptionProgressRequest\x1a\x34.frontrow.asr.v1.UpdateTranscriptionProgressResponse\x12o\n\x12SaveTranscriptPart\x12*.frontrow.asr.v1.SaveTranscriptPartRequest\x1a+.frontrow.asr.v1.SaveTranscriptPartResponse(\x01\x12x\n\x15\x43ompleteTranscription\x12-.frontrow.asr.v1.CompleteTranscriptionRequest\x1a..frontrow.asr.v1.CompleteTranscriptionResponse(\x01\x12j\n\x11\x46\x61ilTranscription\x12).frontrow.asr.v1.FailTranscriptionRequest\x1a*.frontrow.asr.v1.FailTranscriptionResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+frontrow/asr/v1/transcription_service.proto\x12\x0f\x66rontrow.asr.v1\x1a\x1b\x62uf/validate/validate.proto\x1a#frontrow/asr/v1/live_material.proto\x1a frontrow/asr/v1/transcript.proto\"v\n\x19\x42\x65ginTranscriptionRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1a\n\x07task_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1d\n\x0ctask_version\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\"\xf5\x01\n\x1a\x42\x65ginTranscriptionResponse\x12*\n\x05state\x18\x01 \x01(\x0e\x32\x1b.frontrow.asr.v1.BeginState\x12\x13\n\x0b\x61sr_version\x18\x02 \x01(\x03\x12\x14\n\x0cpart_indices\x18\x03 \x03(\x05\x12\x11\n\tmedia_key\x18\x04 \x01(\t\x12\x11\n\tfile_name\x18\x05 \x01(\t\x12\x12\n\nsize_bytes\x18\x06 \x01(\x03\x12\x1a\n\x12live_material_name\x18\x07 \x01(\t\x12*\n\x05\x66\x65tch\x18\x08 \x01(\x0b\x32\x1b.frontrow.asr.v1.MediaFetch\"\x82\x01\n\nMediaFetch\x12\x0b\n\x03url\x18\x01 \x01(\t\x12\x11\n\tupload_id\x18\x02 \x01(\t\x12-\n\x06pieces\x18\x03 \x03(\x0b\x32\x1d.frontrow.asr.v1.FetchedPiece\x12\x11\n\tvalidator\x18\x04 \x01(\t\x12\x12\n\nsize_bytes\x18\x05 \x01(\x03\"K\n\x0c\x46\x65tchedPiece\x12\x1e\n\nobject_key\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x04\x12\x1b\n\nsize_bytes\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\"\xe8\x01\n\x17SaveFetchedPieceRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x17\n\x06offset\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x00\x12\x34\n\x05piece\x18\x04 \x01(\x0b\x32\x1d.frontrow.asr.v1.FetchedPieceB\x06\xbaH\x03\xc8\x01\x01\x12\x1b\n\tvalidator\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x12#\n\x0btotal_bytes\x18\x06 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\x80\x80\x80\x80 (\x00\"3\n\x18SaveFetchedPieceResponse\x12\x17\n\x0f\x63ommitted_bytes\x18\x01 \x01(\x03\"\xba\x01\n\x12\x46inishFetchRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x1d\n\tmedia_key\x18\x03 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x04\x12\"\n\nsize_bytes\x18\x04 \x01(\x03\x42\x0e\xbaH\x0b\"\t\x18\x80\x80\x80\x80\x80 (\x01\x12#\n\x04sha1\x18\x05 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{40}$\"\x15\n\x13\x46inishFetchResponse\"Y\n\x19GetTranscriptPartsRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\"K\n\x1aGetTranscriptPartsResponse\x12-\n\x04part\x18\x01 \x01(\x0b\x32\x1f.frontrow.asr.v1.TranscriptPart\"\x7f\n\"UpdateTranscriptionProgressRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x1b\n\x08progress\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\"%\n#UpdateTranscriptionProgressResponse\"\x8b\x01\n\x14TranscriptPartHeader\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x35\n\x04part\x18\x03 \x01(\x0b\x32\x1f.frontrow.asr.v1.TranscriptPartB\x06\xbaH\x03\xc8\x01\x01\"@\n\x0ePartUtterances\x12.\n\nutterances\x18\x01 \x03(\x0b\x32\x1a.frontrow.asr.v1.Utterance\"\x9a\x01\n\x19SaveTranscriptPartRequest\x12\x37\n\x06header\x18\x01 \x01(\x0b\x32%.frontrow.asr.v1.TranscriptPartHeaderH\x00\x12\x35\n\nutterances\x18\x02 \x01(\x0b\x32\x1f.frontrow.asr.v1.PartUtterancesH\x00\x42\r\n\x04item\x12\x05\xbaH\x02\x08\x01\"\x1c\n\x1aSaveTranscriptPartResponse\"\xe6\x03\n\x13TranscriptionResult\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x1c\n\x0b\x64uration_ms\x18\x03 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x16\n\x05width\x18\x04 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12\x17\n\x06height\x18\x05 \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12!\n\rcanonical_key\x18\x06 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x04\x12\x18\n\x06\x65ngine\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x19\n\x08language\x18\x08 \x01(\tB\x07\xbaH\x04r\x02\x18 \x12\"\n\x10summaries_source\x18\t \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\'\n\x0fmissing_seconds\x18\n \x01(\x01\x42\x0e\xbaH\x0b\x12\t)\x00\x00\x00\x00\x00\x00\x00\x00\x12 \n\x0futterance_count\x18\x0b \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12 \n\x0fparagraph_count\x18\x0c \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x01\x12\x1c\n\x0btopic_count\x18\r \x01(\x05\x42\x07\xbaH\x04\x1a\x02(\x00\x12;\n\x0c\x61udio_tracks\x18\x0e \x03(\x0b\x32\x1b.frontrow.asr.v1.AudioTrackB\x08\xbaH\x05\x92\x01\x02\x10@\"\x95\x01\n\x0bResultBatch\x12.\n\nutterances\x18\x01 \x03(\x0b\x32\x1a.frontrow.asr.v1.Utterance\x12.\n\nparagraphs\x18\x02 \x03(\x0b\x32\x1a.frontrow.asr.v1.Paragraph\x12&\n\x06topics\x18\x03 \x03(\x0b\x32\x16.frontrow.asr.v1.Topic\"\x94\x01\n\x1c\x43ompleteTranscriptionRequest\x12\x36\n\x06result\x18\x01 \x01(\x0b\x32$.frontrow.asr.v1.TranscriptionResultH\x00\x12-\n\x05\x62\x61tch\x18\x02 \x01(\x0b\x32\x1c.frontrow.asr.v1.ResultBatchH\x00\x42\r\n\x04item\x12\x05\xbaH\x02\x08\x01\"\x1f\n\x1d\x43ompleteTranscriptionResponse\"\xd3\x01\n\x18\x46\x61ilTranscriptionRequest\x12\x1e\n\x0bmaterial_id\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18@\x12\x1c\n\x0b\x61sr_version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12-\n\x06reason\x18\x03 \x01(\tB\x1d\xbaH\x1ar\x18\x32\x16^[A-Z][A-Z0-9_]{0,63}$\x12\x1a\n\x07message\x18\x04 \x01(\tB\t\xbaH\x06r\x04\x18\xa0\x8d\x06\x12\x1b\n\x08progress\x18\x05 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00\x12\x11\n\tretryable\x18\x06 \x01(\x08\"\x1b\n\x19\x46\x61ilTranscriptionResponse*c\n\nBeginState\x12\x1b\n\x17\x42\x45GIN_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x42\x45GIN_STATE_BEGUN\x10\x01\x12!\n\x1d\x42\x45GIN_STATE_ALREADY_COMPLETED\x10\x02\x32\x9b\x07\n\x14TranscriptionService\x12m\n\x12\x42\x65ginTranscription\x12*.frontrow.asr.v1.BeginTranscriptionRequest\x1a+.frontrow.asr.v1.BeginTranscriptionResponse\x12g\n\x10SaveFetchedPiece\x12(.frontrow.asr.v1.SaveFetchedPieceRequest\x1a).frontrow.asr.v1.SaveFetchedPieceResponse\x12X\n\x0b\x46inishFetch\x12#.frontrow.asr.v1.FinishFetchRequest\x1a$.frontrow.asr.v1.FinishFetchResponse\x12o\n\x12GetTranscriptParts\x12*.frontrow.asr.v1.GetTranscriptPartsRequest\x1a+.frontrow.asr.v1.GetTranscriptPartsResponse0\x01\x12\x88\x01\n\x1bUpdateTranscriptionProgress\x12\x33.frontrow.asr.v1.UpdateTranscriptionProgressRequest\x1a\x34.frontrow.asr.v1.UpdateTranscriptionProgressResponse\x12o\n\x12SaveTranscriptPart\x12*.frontrow.asr.v1.SaveTranscriptPartRequest\x1a+.frontrow.asr.v1.SaveTranscriptPartResponse(\x01\x12x\n\x15\x43ompleteTranscription\x12-.frontrow.asr.v1.CompleteTranscriptionRequest\x1a..frontrow.asr.v1.CompleteTranscriptionResponse(\x01\x12j\n\x11\x46\x61ilTranscription\x12).frontrow.asr.v1.FailTranscriptionRequest\x1a*.frontrow.asr.v1.FailTranscriptionResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -109,6 +110,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TRANSCRIPTIONRESULT'].fields_by_name['paragraph_count']._serialized_options = b'\272H\004\032\002(\001'
   _globals['_TRANSCRIPTIONRESULT'].fields_by_name['topic_count']._loaded_options = None
   _globals['_TRANSCRIPTIONRESULT'].fields_by_name['topic_count']._serialized_options = b'\272H\004\032\002(\000'
+  _globals['_TRANSCRIPTIONRESULT'].fields_by_name['audio_tracks']._loaded_options = None
+  _globals['_TRANSCRIPTIONRESULT'].fields_by_name['audio_tracks']._serialized_options = b'\272H\005\222\001\002\020@'
   _globals['_COMPLETETRANSCRIPTIONREQUEST'].oneofs_by_name['item']._loaded_options = None
   _globals['_COMPLETETRANSCRIPTIONREQUEST'].oneofs_by_name['item']._serialized_options = b'\272H\002\010\001'
   _globals['_FAILTRANSCRIPTIONREQUEST'].fields_by_name['material_id']._loaded_options = None
@@ -121,52 +124,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FAILTRANSCRIPTIONREQUEST'].fields_by_name['message']._serialized_options = b'\272H\006r\004\030\240\215\006'
   _globals['_FAILTRANSCRIPTIONREQUEST'].fields_by_name['progress']._loaded_options = None
   _globals['_FAILTRANSCRIPTIONREQUEST'].fields_by_name['progress']._serialized_options = b'\272H\006\032\004\030d(\000'
-  _globals['_BEGINSTATE']._serialized_start=2943
-  _globals['_BEGINSTATE']._serialized_end=3042
-  _globals['_BEGINTRANSCRIPTIONREQUEST']._serialized_start=127
-  _globals['_BEGINTRANSCRIPTIONREQUEST']._serialized_end=245
-  _globals['_BEGINTRANSCRIPTIONRESPONSE']._serialized_start=248
-  _globals['_BEGINTRANSCRIPTIONRESPONSE']._serialized_end=493
-  _globals['_MEDIAFETCH']._serialized_start=496
-  _globals['_MEDIAFETCH']._serialized_end=626
-  _globals['_FETCHEDPIECE']._serialized_start=628
-  _globals['_FETCHEDPIECE']._serialized_end=703
-  _globals['_SAVEFETCHEDPIECEREQUEST']._serialized_start=706
-  _globals['_SAVEFETCHEDPIECEREQUEST']._serialized_end=938
-  _globals['_SAVEFETCHEDPIECERESPONSE']._serialized_start=940
-  _globals['_SAVEFETCHEDPIECERESPONSE']._serialized_end=991
-  _globals['_FINISHFETCHREQUEST']._serialized_start=994
-  _globals['_FINISHFETCHREQUEST']._serialized_end=1180
-  _globals['_FINISHFETCHRESPONSE']._serialized_start=1182
-  _globals['_FINISHFETCHRESPONSE']._serialized_end=1203
-  _globals['_GETTRANSCRIPTPARTSREQUEST']._serialized_start=1205
-  _globals['_GETTRANSCRIPTPARTSREQUEST']._serialized_end=1294
-  _globals['_GETTRANSCRIPTPARTSRESPONSE']._serialized_start=1296
-  _globals['_GETTRANSCRIPTPARTSRESPONSE']._serialized_end=1371
-  _globals['_UPDATETRANSCRIPTIONPROGRESSREQUEST']._serialized_start=1373
-  _globals['_UPDATETRANSCRIPTIONPROGRESSREQUEST']._serialized_end=1500
-  _globals['_UPDATETRANSCRIPTIONPROGRESSRESPONSE']._serialized_start=1502
-  _globals['_UPDATETRANSCRIPTIONPROGRESSRESPONSE']._serialized_end=1539
-  _globals['_TRANSCRIPTPARTHEADER']._serialized_start=1542
-  _globals['_TRANSCRIPTPARTHEADER']._serialized_end=1681
-  _globals['_PARTUTTERANCES']._serialized_start=1683
-  _globals['_PARTUTTERANCES']._serialized_end=1747
-  _globals['_SAVETRANSCRIPTPARTREQUEST']._serialized_start=1750
-  _globals['_SAVETRANSCRIPTPARTREQUEST']._serialized_end=1904
-  _globals['_SAVETRANSCRIPTPARTRESPONSE']._serialized_start=1906
-  _globals['_SAVETRANSCRIPTPARTRESPONSE']._serialized_end=1934
-  _globals['_TRANSCRIPTIONRESULT']._serialized_start=1937
-  _globals['_TRANSCRIPTIONRESULT']._serialized_end=2362
-  _globals['_RESULTBATCH']._serialized_start=2365
-  _globals['_RESULTBATCH']._serialized_end=2514
-  _globals['_COMPLETETRANSCRIPTIONREQUEST']._serialized_start=2517
-  _globals['_COMPLETETRANSCRIPTIONREQUEST']._serialized_end=2665
-  _globals['_COMPLETETRANSCRIPTIONRESPONSE']._serialized_start=2667
-  _globals['_COMPLETETRANSCRIPTIONRESPONSE']._serialized_end=2698
-  _globals['_FAILTRANSCRIPTIONREQUEST']._serialized_start=2701
-  _globals['_FAILTRANSCRIPTIONREQUEST']._serialized_end=2912
-  _globals['_FAILTRANSCRIPTIONRESPONSE']._serialized_start=2914
-  _globals['_FAILTRANSCRIPTIONRESPONSE']._serialized_end=2941
-  _globals['_TRANSCRIPTIONSERVICE']._serialized_start=3045
-  _globals['_TRANSCRIPTIONSERVICE']._serialized_end=3968
+  _globals['_BEGINSTATE']._serialized_start=3041
+  _globals['_BEGINSTATE']._serialized_end=3140
+  _globals['_BEGINTRANSCRIPTIONREQUEST']._serialized_start=164
+  _globals['_BEGINTRANSCRIPTIONREQUEST']._serialized_end=282
+  _globals['_BEGINTRANSCRIPTIONRESPONSE']._serialized_start=285
+  _globals['_BEGINTRANSCRIPTIONRESPONSE']._serialized_end=530
+  _globals['_MEDIAFETCH']._serialized_start=533
+  _globals['_MEDIAFETCH']._serialized_end=663
+  _globals['_FETCHEDPIECE']._serialized_start=665
+  _globals['_FETCHEDPIECE']._serialized_end=740
+  _globals['_SAVEFETCHEDPIECEREQUEST']._serialized_start=743
+  _globals['_SAVEFETCHEDPIECEREQUEST']._serialized_end=975
+  _globals['_SAVEFETCHEDPIECERESPONSE']._serialized_start=977
+  _globals['_SAVEFETCHEDPIECERESPONSE']._serialized_end=1028
+  _globals['_FINISHFETCHREQUEST']._serialized_start=1031
+  _globals['_FINISHFETCHREQUEST']._serialized_end=1217
+  _globals['_FINISHFETCHRESPONSE']._serialized_start=1219
+  _globals['_FINISHFETCHRESPONSE']._serialized_end=1240
+  _globals['_GETTRANSCRIPTPARTSREQUEST']._serialized_start=1242
+  _globals['_GETTRANSCRIPTPARTSREQUEST']._serialized_end=1331
+  _globals['_GETTRANSCRIPTPARTSRESPONSE']._serialized_start=1333
+  _globals['_GETTRANSCRIPTPARTSRESPONSE']._serialized_end=1408
+  _globals['_UPDATETRANSCRIPTIONPROGRESSREQUEST']._serialized_start=1410
+  _globals['_UPDATETRANSCRIPTIONPROGRESSREQUEST']._serialized_end=1537
+  _globals['_UPDATETRANSCRIPTIONPROGRESSRESPONSE']._serialized_start=1539
+  _globals['_UPDATETRANSCRIPTIONPROGRESSRESPONSE']._serialized_end=1576
+  _globals['_TRANSCRIPTPARTHEADER']._serialized_start=1579
+  _globals['_TRANSCRIPTPARTHEADER']._serialized_end=1718
+  _globals['_PARTUTTERANCES']._serialized_start=1720
+  _globals['_PARTUTTERANCES']._serialized_end=1784
+  _globals['_SAVETRANSCRIPTPARTREQUEST']._serialized_start=1787
+  _globals['_SAVETRANSCRIPTPARTREQUEST']._serialized_end=1941
+  _globals['_SAVETRANSCRIPTPARTRESPONSE']._serialized_start=1943
+  _globals['_SAVETRANSCRIPTPARTRESPONSE']._serialized_end=1971
+  _globals['_TRANSCRIPTIONRESULT']._serialized_start=1974
+  _globals['_TRANSCRIPTIONRESULT']._serialized_end=2460
+  _globals['_RESULTBATCH']._serialized_start=2463
+  _globals['_RESULTBATCH']._serialized_end=2612
+  _globals['_COMPLETETRANSCRIPTIONREQUEST']._serialized_start=2615
+  _globals['_COMPLETETRANSCRIPTIONREQUEST']._serialized_end=2763
+  _globals['_COMPLETETRANSCRIPTIONRESPONSE']._serialized_start=2765
+  _globals['_COMPLETETRANSCRIPTIONRESPONSE']._serialized_end=2796
+  _globals['_FAILTRANSCRIPTIONREQUEST']._serialized_start=2799
+  _globals['_FAILTRANSCRIPTIONREQUEST']._serialized_end=3010
+  _globals['_FAILTRANSCRIPTIONRESPONSE']._serialized_start=3012
+  _globals['_FAILTRANSCRIPTIONRESPONSE']._serialized_end=3039
+  _globals['_TRANSCRIPTIONSERVICE']._serialized_start=3143
+  _globals['_TRANSCRIPTIONSERVICE']._serialized_end=4066
 # @@protoc_insertion_point(module_scope)

@@ -4,6 +4,7 @@ isort:skip_file
 """
 
 from collections import abc as abc
+from frontrow.asr.v1 import live_material_pb2 as live_material_pb2
 from frontrow.asr.v1 import transcript_pb2 as transcript_pb2
 from google.protobuf import descriptor as descriptor
 from google.protobuf import message as message
@@ -505,6 +506,7 @@ class TranscriptionResult(message.Message):
     UTTERANCE_COUNT_FIELD_NUMBER: builtins.int
     PARAGRAPH_COUNT_FIELD_NUMBER: builtins.int
     TOPIC_COUNT_FIELD_NUMBER: builtins.int
+    AUDIO_TRACKS_FIELD_NUMBER: builtins.int
     material_id: builtins.str
     """The material."""
     asr_version: builtins.int
@@ -531,6 +533,10 @@ class TranscriptionResult(message.Message):
     """Number of paragraphs that follow, at least 1."""
     topic_count: builtins.int
     """Number of topics that follow; 0 when post-processing found none."""
+    @builtins.property
+    def audio_tracks(self) -> containers.RepeatedCompositeFieldContainer[live_material_pb2.AudioTrack]:
+        """The recording's audio tracks in order, the transcribed one among them. Empty: not known."""
+
     def __init__(
         self,
         *,
@@ -547,10 +553,11 @@ class TranscriptionResult(message.Message):
         utterance_count: builtins.int = ...,
         paragraph_count: builtins.int = ...,
         topic_count: builtins.int = ...,
+        audio_tracks: abc.Iterable[live_material_pb2.AudioTrack] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_version", b"asr_version", "canonical_key", b"canonical_key", "duration_ms", b"duration_ms", "engine", b"engine", "height", b"height", "language", b"language", "material_id", b"material_id", "missing_seconds", b"missing_seconds", "paragraph_count", b"paragraph_count", "summaries_source", b"summaries_source", "topic_count", b"topic_count", "utterance_count", b"utterance_count", "width", b"width"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["asr_version", b"asr_version", "audio_tracks", b"audio_tracks", "canonical_key", b"canonical_key", "duration_ms", b"duration_ms", "engine", b"engine", "height", b"height", "language", b"language", "material_id", b"material_id", "missing_seconds", b"missing_seconds", "paragraph_count", b"paragraph_count", "summaries_source", b"summaries_source", "topic_count", b"topic_count", "utterance_count", b"utterance_count", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
