@@ -21,7 +21,7 @@ _REPLACED_KEPT_HOURS = 24
 async def doom_of_earlier_runs(session: AsyncSession, material_id: UUID, asr_version: int) -> None:
     """Doom what earlier runs that brought no result stored, but for what the material refers to.
 
-    Such a run is dead or refused from now on; what it still writes goes in the removal's second pass.
+    Such a run is dead or refused from now on; what it still writes goes in one of the removal's later passes.
     """
     query = select(debug_runs.c.asr_version).where(
         debug_runs.c.material_id == material_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -82,6 +82,11 @@ async def halted(database: Database, store: ObjectStore) -> AsyncIterator[None]:
     await removing
 
 
+async def now(database: Database) -> datetime:
+    async with database.begin() as session:
+        return (await session.execute(select(func.now()))).scalar_one()
+
+
 async def make_due(database: Database, key: str) -> None:
     async with database.begin() as session:
         mine = update(doomed_objects).where(doomed_objects.c.key == key)
@@ -133,6 +138,25 @@ async def test_files_that_came_after_a_pass_began_are_removed_when_they_are_doom
     await removal(database, store).step()
     assert [key async for key in store.list(folder)] == []
     assert [row.passes for row in await doomed(database, folder)] == [1], "the second pass is still to come"
+
+
+async def test_what_is_stored_under_a_doomed_name_goes_as_long_as_a_run_may_last(
+    store: ObjectStore, database: Database
+) -> None:
+    """A worker that was cut off while it stored a large file doesn't hear that its run is over."""
+    folder = f"recordings/{uuid4()}/"
+    key = f"{folder}canonical-1.mp4"
+    for doomed_key in (folder, key):
+        await doom(database, doomed_key)
+        for hours in (0, 1 / 6, 24):
+            [row] = await doomed(database, doomed_key)
+            waits = (row.not_before - await now(database)).total_seconds() / 3600
+            assert waits == pytest.approx(hours, abs=0.02)
+            await store.put_bytes(key, b"the dead run's")
+            await make_due(database, doomed_key)
+            await removal(database, store).step()
+            assert await store.head(key) is None
+        assert await doomed(database, doomed_key) == [], "nothing is looked for without end"
 
 
 async def test_two_servers_that_remove_the_same_folder_make_one_pass_of_it(
