@@ -148,7 +148,7 @@ async def _settle(
     stands = await standing(connection, beats)
     answers = [now if answer is None else answer for answer, now in zip(renewed, stands, strict=True)]
     given = zip(beats, answers, strict=True)
-    late = [item[:2] for item, answer in given if answer == "lease_lost" and item.progress is not None]
+    late = [item[:2] for item, answer in given if answer == "lease_lost" and item.hundredths is not None]
     await count_late(connection, late)
     return answers
 

@@ -68,6 +68,8 @@ tasks = Table(
     Column("max_attempts", Integer, nullable=False),
     Column("priority", Integer, nullable=False, server_default=text("0")),
     Column("progress", SmallInteger, nullable=False, server_default=text("0")),
+    # of a per cent, beyond `progress`: seen by nobody, but a rise of them is progress
+    Column("progress_hundredths", SmallInteger, nullable=False, server_default=text("0")),
     # google.protobuf.Struct, serialised: the queue never looks inside
     Column("payload", LargeBinary, nullable=False, server_default=text("''")),
     Column("ext", LargeBinary, nullable=False, server_default=text("''")),

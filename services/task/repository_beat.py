@@ -18,11 +18,11 @@ BEATS_ABSENT = 2
 
 
 class Beat(NamedTuple):
-    """One lease as a worker names it. `progress` None: nothing to report."""
+    """One lease as a worker names it. `hundredths` of a per cent are done; None: nothing to report."""
 
     task_id: UUID
     version: int
-    progress: int | None
+    hundredths: int | None
 
 
 class Beaten(NamedTuple):
@@ -72,7 +72,7 @@ def _merged(beats: Sequence[Beat]) -> tuple[list[Beat], list[int]]:
     for index in sorted(range(len(beats)), key=lambda index: beats[index][:2]):
         given = beats[index]
         if merged and merged[-1][:2] == given[:2]:
-            highest = max(merged[-1].progress or 0, given.progress or 0)
+            highest = max(merged[-1].hundredths or 0, given.hundredths or 0)
             merged[-1] = Beat(given.task_id, given.version, highest)
         else:
             merged.append(given)

@@ -99,10 +99,7 @@ class WorkerServicer(task_service_pb2_grpc.TaskServiceServicer):
 
     async def Heartbeat(self, request: pb.HeartbeatRequest, context: ServicerContext) -> pb.HeartbeatResponse:
         """Renew leases and note progress, item by item (domain.md 1.4, 1.5)."""
-        beats = [
-            Beat(UUID(lease.task_id), lease.version, lease.progress if lease.HasField("progress") else None)
-            for lease in request.leases
-        ]
+        beats = list(map(_beat, request.leases))
         if request.leaving:
             self._workers.left(request.worker_id)
         else:
@@ -199,3 +196,9 @@ def _urls(request: pb.UpdateTaskUrlsRequest) -> dict[str, str]:
     if not paths:
         paths = [name for name in URL_FIELDS if getattr(request, name)]
     return {name: getattr(request, name) for name in paths}
+
+
+def _beat(lease: work_pb2.Lease) -> Beat:
+    reported = lease.HasField("progress")
+    done = min(10_000, lease.progress * 100 + lease.progress_hundredths) if reported else None
+    return Beat(UUID(lease.task_id), lease.version, done)

@@ -66,23 +66,25 @@ UPDATE task.task_runs r SET late_writes = r.late_writes + l.count
 FROM locked l WHERE r.task_id = l.task_id AND r.version = l.version
 """
 
+_ROSE = "l.hundredths > t.progress * 100 + t.progress_hundredths"
 _BEAT = f"""
 WITH given AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int2[]) WITH ORDINALITY AS u(id, version, progress, n)
+    SELECT * FROM unnest($1::uuid[], $2::int8[], $3::int2[]) WITH ORDINALITY AS u(id, version, hundredths, n)
 ), locked AS MATERIALIZED (
-    SELECT t.id, g.progress, g.n FROM given g JOIN task.tasks t ON {LIVE}
+    SELECT t.id, g.hundredths, g.n FROM given g JOIN task.tasks t ON {LIVE}
     ORDER BY t.id FOR NO KEY UPDATE OF t {{waiting}}
 )
 UPDATE task.tasks t SET
-    heartbeat_at = now(), absent_beats = 0, progress = greatest(t.progress, l.progress),
-    progress_at = CASE WHEN l.progress > t.progress THEN now() ELSE t.progress_at END
+    heartbeat_at = now(), absent_beats = 0, progress = greatest(t.progress, l.hundredths / 100),
+    progress_hundredths = CASE WHEN {_ROSE} THEN l.hundredths % 100 ELSE t.progress_hundredths END,
+    progress_at = CASE WHEN {_ROSE} THEN now() ELSE t.progress_at END
 FROM locked l WHERE t.id = l.id
 RETURNING l.n, t.type, t.cancel_requested_at IS NOT NULL AS cancel_requested, now() AS beaten_at,
     t.progress_at = now() AS rose
 """
 
-# $1 ids, $2 versions, $3 progress (NULL: none). A wait for a row that somebody holds would cost every other
-# run its lease: those rows are passed over, and tried once more by themselves.
+# $1 ids, $2 versions, $3 progress in hundredths of a per cent (NULL: none). A wait for a row that somebody
+# holds would cost every other run its lease: those rows are passed over, and tried once more by themselves.
 BEAT = _BEAT.format(waiting="SKIP LOCKED")
 BEAT_AGAIN = _BEAT.format(waiting="")
 

@@ -64,7 +64,8 @@ policy AS MATERIALIZED (
         status = 'processing', version = t.version + 1, attempts = t.attempts + 1,
         claimed_by = ({{workers}}::text[])[p.slot], last_worker = ({{workers}}::text[])[p.slot],
         absent_beats = 0, started_at = now(), heartbeat_at = now(), progress_at = now(),
-        error_message = '', status_reason = '', progress = 0, completed_at = NULL, ext = ''
+        error_message = '', status_reason = '', progress = 0, progress_hundredths = 0,
+        completed_at = NULL, ext = ''
     FROM picked p WHERE t.id = p.id
     RETURNING p.slot, t.claim_order, {CLAIMED}
 ), handed_out AS (

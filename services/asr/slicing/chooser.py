@@ -22,6 +22,7 @@ from services.asr.slicing.selection import Planned, Rules, Selection, Words
 from services.asr.slicing.words import local_words
 from services.asr.worker.llm_errors import LlmFailed
 from services.asr.worker.llm_questions import Model
+from services.asr.worker.speech import OnShare, ignore_share
 
 log = structlog.get_logger(__name__)
 
@@ -37,10 +38,13 @@ class Chooser:
         self._rules = rules
         self._model = model
 
-    async def choose(self, selection: Selection, keep_in: str) -> tuple[list[Planned], str]:
+    async def choose(
+        self, selection: Selection, keep_in: str, on_share: OnShare = ignore_share
+    ) -> tuple[list[Planned], str]:
         """Return the clips, at least one, and what chose them; see `select.plan`.
 
-        `keep_in` is the folder of objects where a model's choice is kept.
+        `keep_in` is the folder of objects where a model's choice is kept. `on_share` is told the share done,
+        0 to 1, while a model is asked.
 
         Raises:
             NothingChosen: there is nothing to cut. ObjectStoreError: the store is in trouble.
@@ -52,19 +56,24 @@ class Chooser:
         try:
             return _read(await self._store.get_bytes(key))
         except ObjectMissing:
-            chosen = await self._by_model(selection, self._model)
+            chosen = await self._by_model(selection, self._model, on_share)
         await self._store.put_bytes(key, _written(*chosen))
         return chosen
 
-    async def _by_model(self, selection: Selection, model: Model) -> tuple[list[Planned], str]:
-        planned, source = await self._passages(selection, model)
+    async def _by_model(
+        self, selection: Selection, model: Model, on_share: OnShare
+    ) -> tuple[list[Planned], str]:
+        planned, source = await self._passages(selection, model, lambda share: on_share(share / 2))
+        on_share(0.5)
         local = await asyncio.to_thread(_with_local_words, planned)
-        return await LlmWords(model).write(local), source
+        return await LlmWords(model).write(local, lambda share: on_share((1 + share) / 2)), source
 
-    async def _passages(self, selection: Selection, model: Model) -> tuple[list[Planned], str]:
+    async def _passages(
+        self, selection: Selection, model: Model, on_share: OnShare
+    ) -> tuple[list[Planned], str]:
         if selection.prompt.strip() and not parse(selection.keywords):
             try:
-                passages = await LlmPassages(model).find(selection)
+                passages = await LlmPassages(model).find(selection, on_share)
             except LlmFailed as failed:
                 log.warning("slicing.llm_failed", what="passages", error=str(failed)[:300])
             else:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from services.asr.slicing.selection import Selection
 from services.asr.worker.llm_errors import WrongAnswer
-from services.asr.worker.llm_questions import Json, Model, Question, line_number, window_end
+from services.asr.worker.llm_questions import Json, Model, Question, line_number, patience, window_end
+from services.asr.worker.speech import OnShare, ignore_share
 
 SYSTEM = (
     "You choose passages of the transcript of a live stream. The first line says what an editor wants to see;"
@@ -34,14 +35,20 @@ SCHEMA: Json = {
 }
 
 
+# For one window; below the shortest stall limit of tasks that make clips, 20 minutes (domain.md 1.6).
+WINDOW_SECONDS = 1080.0
+
+
 class LlmPassages:
     """Asks a chat model, window by window of at most an hour or 16,000 characters."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def find(self, selection: Selection) -> list[tuple[int, int]]:
+    async def find(self, selection: Selection, on_share: OnShare = ignore_share) -> list[tuple[int, int]]:
         """Return the passages that fit the prompt, utterances `[first, end)` by position; none may fit.
+
+        `on_share` is told the share done, 0 to 1, after each window.
 
         Raises:
             LlmFailed: the model gave no usable answer for a window.
@@ -51,9 +58,11 @@ class LlmPassages:
         begin = 0
         while begin < len(said):
             end = window_end(said, begin)
-            passages = await question.ask(self._model, said, begin, end)
+            async with patience(WINDOW_SECONDS):
+                passages = await question.ask(self._model, said, begin, end)
             found += [(first, first + count) for first, count in passages]
             begin = end
+            on_share(end / len(said))
         return found
 
 

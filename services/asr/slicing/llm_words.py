@@ -7,10 +7,12 @@ import dataclasses
 import structlog
 
 from services.asr.shortening import sampled
+from services.asr.slicing.llm_passages import WINDOW_SECONDS
 from services.asr.slicing.selection import Planned, Words
 from services.asr.slicing.words import DESCRIPTION_MOST, TITLE_MOST, bounded, local_words
 from services.asr.worker.llm_errors import AnswerTooLong, LlmFailed
-from services.asr.worker.llm_questions import Json, Model
+from services.asr.worker.llm_questions import Json, Model, patience
+from services.asr.worker.speech import OnShare, ignore_share
 
 log = structlog.get_logger(__name__)
 
@@ -56,16 +58,29 @@ class LlmWords:
     def __init__(self, model: Model) -> None:
         self._model = model
 
-    async def write(self, planned: list[Planned]) -> list[Planned]:
-        """Return the clips with the model's words; where it gave none of use, they keep their own."""
+    async def write(self, planned: list[Planned], on_share: OnShare = ignore_share) -> list[Planned]:
+        """Return the clips with the model's words; where it gave none of use, they keep their own.
+
+        `on_share` is told the share done, 0 to 1, after each batch.
+        """
         written: list[Planned] = []
         while len(written) < len(planned):
             batch = _batch(planned, len(written))
-            found = await self._batch(batch)
+            found = await self._in_time(batch)
             written += [
                 dataclasses.replace(clip, words=found.get(i, clip.words)) for i, clip in enumerate(batch)
             ]
+            on_share(len(written) / len(planned))
         return written
+
+    async def _in_time(self, batch: list[Planned]) -> dict[int, Words]:
+        """Do `_batch`; nothing is usable of what takes so long that the run would be taken for stuck."""
+        try:
+            async with patience(WINDOW_SECONDS):
+                return await self._batch(batch)
+        except LlmFailed as error:
+            log.warning("slicing.llm_failed", what="words", error=str(error)[:300])
+            return {}
 
     async def _batch(self, batch: list[Planned]) -> dict[int, Words]:
         """Return the usable words by the clip's place in the batch; none when the model fails."""
@@ -80,9 +95,6 @@ class LlmWords:
                 middle = len(batch) // 2
                 first, rest = await self._batch(batch[:middle]), await self._batch(batch[middle:])
                 return first | {middle + i: words for i, words in rest.items()}
-            log.warning("slicing.llm_failed", what="words", error=str(error)[:300])
-            return {}
-        except LlmFailed as error:
             log.warning("slicing.llm_failed", what="words", error=str(error)[:300])
             return {}
         return self._checked(answer, batch)

@@ -17,7 +17,7 @@ class Phase:
 
     def share(self, done: float) -> None:
         """Report what is done of the phase, 0.0 to 1.0."""
-        self._run.progress(self._begin + int(max(0.0, min(1.0, done)) * (self._end - self._begin)))
+        self._run.progress(self._begin + max(0.0, min(1.0, done)) * (self._end - self._begin))
 
 
 def by_length(lengths: Sequence[int], report: Callable[[float], None]) -> Callable[[int, float], None]:

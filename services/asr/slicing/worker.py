@@ -100,7 +100,9 @@ class Slicing:
     ) -> tuple[list[clip_pb2.Clip], str]:
         """Choose the clips, cut and store them."""
         planned, source = await self._chooser.choose(
-            work.selection, f"staging/slicing/{key.video_project_id}/"
+            work.selection,
+            f"staging/slicing/{key.video_project_id}/",
+            lambda share: phase.share(share * _CHOSEN_SHARE),
         )
         phase.share(_CHOSEN_SHARE)
         lengths = [clip.end_ms - clip.start_ms for clip in planned]

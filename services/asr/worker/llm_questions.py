@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -88,6 +90,22 @@ class Question(Generic[T]):
                 found = await self.ask(model, lines, begin, middle)
                 return found + await self.ask(model, lines, middle, end)
         raise LlmFailed(f"the model's answers stay wrong: {complaint.strip()}")
+
+
+@asynccontextmanager
+async def patience(seconds: float) -> AsyncIterator[None]:
+    """Give what is inside so long, all calls and repeats of one question together.
+
+    A model that takes longer would have its run taken for stuck, and be asked all of it again by the next.
+
+    Raises:
+        LlmFailed: it took longer.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise LlmFailed(f"the model gave no usable answer in {seconds:g} seconds") from error
 
 
 def window_end(lines: Sequence[Line], begin: int) -> int:

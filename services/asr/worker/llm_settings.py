@@ -15,7 +15,9 @@ class LlmSettings(BaseSettings):
     base_url: str = Field(default="", description="Such as https://host/v1; empty: no language model.")
     model: str = Field(default="default", description="Name of the model, as the server knows it.")
     api_key: Secret = Field(default=SecretStr(""), description="Sent as a bearer token when it is set.")
-    timeout_seconds: float = Field(default=300.0, gt=0, le=3600, description="Limit of one call.")
+    timeout_seconds: float = Field(
+        default=300.0, gt=0, le=3600, description="Limit of one call; one window has 45 minutes, of clips 18."
+    )
     attempts: int = Field(default=4, ge=1, le=10, description="Calls for one question before giving up.")
     first_pause_seconds: float = Field(
         default=1.0, ge=0, le=60, description="Pause after a first failed call; doubles up to 30 s."

@@ -6,7 +6,7 @@ import structlog
 
 from services.asr.shortening import shortened
 from services.asr.worker.llm_errors import WrongAnswer
-from services.asr.worker.llm_questions import Json, Model, Question, line_number, window_end
+from services.asr.worker.llm_questions import Json, Model, Question, line_number, patience, window_end
 from services.asr.worker.speech import OnShare, Topic, Utterance, ignore_share
 
 log = structlog.get_logger(__name__)
@@ -14,6 +14,8 @@ log = structlog.get_logger(__name__)
 _TITLE_CHARACTERS = 24
 _SUMMARY_CHARACTERS = 500
 _KEYWORDS = 8
+# For one window; with the local method behind it below the stall limit of `asr`, an hour (domain.md 1.6).
+WINDOW_SECONDS = 2700.0
 
 SYSTEM = (
     "You divide the transcript of a live stream into topics. Each line of the transcript is an index, a tab"
@@ -57,6 +59,8 @@ class LlmTopics:
     ) -> tuple[list[Topic], str]:
         """Return the topics in order, covering all utterances, and what made them (`llm/<model>`).
 
+        `on_share` is told the share done after each window, which rises each time.
+
         Windows hold at most an hour or 16,000 characters. The last topic of a window may go on in the next
         one, which therefore begins with it; so no window and no utterance is left out.
 
@@ -67,7 +71,8 @@ class LlmTopics:
         begin = 0
         while begin < len(utterances):
             end = window_end(utterances, begin)
-            found = await _QUESTION.ask(self._model, utterances, begin, end)
+            async with patience(WINDOW_SECONDS):
+                found = await _QUESTION.ask(self._model, utterances, begin, end)
             # one that begins early has gone on for long already, and windows must move on by halves at least
             goes_on = end < len(utterances) and found[-1][0] >= (begin + end + 1) // 2
             begin = found.pop()[0] if goes_on else end

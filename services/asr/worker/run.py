@@ -24,7 +24,7 @@ from services.asr.worker.failures import MediaLost, NoSpeech, RunTimeout
 from services.asr.worker.paragraphs import paragraphs
 from services.asr.worker.peers import AsrPeer, AsrUnreachable, Begun, NotWanted, Result, RunLost
 from services.asr.worker.prepare import Prepared, prepare
-from services.asr.worker.progress import TRANSCRIBING_FROM, TRANSCRIBING_TO, Progress
+from services.asr.worker.progress import TRANSCRIBING_FROM, Progress
 from services.asr.worker.settings import AsrWorkerSettings
 from services.asr.worker.speech import Part
 from services.asr.worker.summaries import Summarizer
@@ -37,8 +37,6 @@ log = structlog.get_logger(__name__)
 
 # Of the first percents, when the recording is fetched from the web.
 _FETCH_SHARE = 0.6
-# Of those after the engine's last; the rest is for what comes behind.
-_SUMMARIES_PERCENT = 4
 
 
 class Transcriber:
@@ -147,9 +145,7 @@ class Transcriber:
 
     async def _post_process(self, run: "_Transcription", prepared: Prepared, parts: list[Part]) -> Result:
         spoken = [utterance for part in parts for utterance in part.utterances]
-        summaries = await self._summarizer.summarize(
-            spoken, lambda share: run.progress.report(TRANSCRIBING_TO + int(share * _SUMMARIES_PERCENT))
-        )
+        summaries = await self._summarizer.summarize(spoken, run.progress.summarized)
         topics, source = summaries.topics, summaries.source
         await run.record.write("003_llm_summaries", asdict(summaries))
         made = paragraphs(spoken, {topic.first for topic in topics})

@@ -6,7 +6,7 @@ from itertools import pairwise
 from libs.common.child_pool import ChildPool
 from services.asr.worker.speech import OnShare, Topic, Utterance, ignore_share
 
-_TIMEOUT_SECONDS = 600.0
+TIMEOUT_SECONDS = 600.0
 _TITLE_CHARACTERS = 24
 
 
@@ -28,7 +28,7 @@ class LocalTopics:
                 "texts": [utterance.text for utterance in utterances],
                 "seconds": [(after - before) / 1000 for before, after in pairwise(starts_ms)],
             },
-            timeout_seconds=_TIMEOUT_SECONDS,
+            timeout_seconds=TIMEOUT_SECONDS,
             on_event=lambda event: on_share(event["share"]),
         )
         made = [
@@ -45,7 +45,7 @@ class LocalTopics:
         """
         texts = [utterance.text for utterance in utterances]
         if texts:
-            await self._pool.call({"texts": texts}, timeout_seconds=_TIMEOUT_SECONDS)
+            await self._pool.call({"texts": texts}, timeout_seconds=TIMEOUT_SECONDS)
 
     async def close(self) -> None:
         """End the child process."""

@@ -99,16 +99,14 @@ class Tasks:
         return [outcome_name(result.outcome) for result in response.results]
 
     async def beat(
-        self, *leases: tuple[task_pb2.Task, int | None], worker: str = "w1"
+        self, *leases: tuple[task_pb2.Task, float | None], worker: str = "w1"
     ) -> list[work_pb2.LeaseResult]:
-        """Beat for some runs, each with progress or None."""
-        request = pb.HeartbeatRequest(
-            worker_id=worker,
-            leases=[
-                work_pb2.Lease(task_id=task.id, version=task.version, progress=progress)
-                for task, progress in leases
-            ],
-        )
+        """Beat for some runs, each with progress, to the hundredth, or None."""
+        request = pb.HeartbeatRequest(worker_id=worker)
+        for task, progress in leases:
+            lease = request.leases.add(task_id=task.id, version=task.version)
+            if progress is not None:
+                lease.progress, lease.progress_hundredths = divmod(round(progress * 100), 100)
         return list((await self.stub.Heartbeat(request, timeout=CALL_SECONDS)).results)
 
     async def requeue(self, task_type: str, older_than: float) -> pb.RequeueStaleTasksResponse:

@@ -93,6 +93,53 @@ async def test_a_run_without_progress_beyond_the_stall_limit_is_taken_back_thoug
     await tasks.close()
 
 
+async def test_a_rise_by_hundredths_of_a_per_cent_is_progress_that_nobody_is_shown(tasks: Tasks) -> None:
+    kind = new_type()
+    await tasks.create(kind)
+    run = await tasks.claim_one(kind)
+    rose = []
+    for percent in (95.5, 95.5, 95.4, 95.51, 95, None, 95.51, 96, 95.99, 99.99, 100.99, 100):
+        before = (await tasks.get(run.id)).progress_time.ToNanoseconds()
+        [lease] = await tasks.beat((run, percent))
+        assert lease_name(lease) == "RENEWED"
+        if (await tasks.get(run.id)).progress_time.ToNanoseconds() > before:
+            rose.append((percent, (await tasks.get(run.id)).progress))
+    assert rose == [(95.5, 95), (95.51, 95), (96, 96), (99.99, 99), (100.99, 100)]
+
+
+async def test_a_run_begins_again_without_the_hundredths_of_the_one_before(tasks: Tasks) -> None:
+    kind = new_type()
+    await tasks.create(kind)
+    await tasks.beat((await tasks.claim_one(kind), 0.9))
+    await tasks.requeue(kind, 0.000001)
+    run = await tasks.claim_one(kind)
+    before = (await tasks.get(run.id)).progress_time.ToNanoseconds()
+    await tasks.beat((run, 0.1))
+    assert (await tasks.get(run.id)).progress_time.ToNanoseconds() > before
+
+
+async def test_a_run_whose_per_cent_stays_is_kept_while_its_hundredths_rise(
+    serve: Serve, database_url: str
+) -> None:
+    kind = new_type()
+    stall = {kind: 1.0}
+    address = await serve_task(
+        serve, database_url, lease_seconds=1.5, stall_seconds_by_type=stall, sweep_interval_seconds=0.1
+    )
+    tasks = Tasks(address)
+    await tasks.create(kind)
+    run = await tasks.claim_one(kind)
+    hundredths, until = 0, time.monotonic() + 4
+    while time.monotonic() < until:
+        hundredths += 1
+        [lease] = await tasks.beat((run, 95 + min(99, hundredths) / 100))
+        assert lease_name(lease) == "RENEWED"
+        await asyncio.wait({asyncio.ensure_future(tasks.get(run.id))}, timeout=0.1)
+        await asyncio.sleep(0.1)
+    assert (await tasks.get(run.id)).progress == 95
+    await tasks.close()
+
+
 async def test_a_server_that_has_just_started_takes_back_nothing_before_it_has_listened_for_a_lease(
     serve: Serve, database_url: str, database: Database
 ) -> None:

@@ -7,7 +7,7 @@ from services.asr.worker.progress import Progress
 
 async def test_out_of_order_reports_are_dropped_and_the_newest_is_sent() -> None:
     sent: list[int] = []
-    told: list[int] = []
+    told: list[float] = []
 
     async def send(percent: int) -> None:
         sent.append(percent)
@@ -18,6 +18,21 @@ async def test_out_of_order_reports_are_dropped_and_the_newest_is_sent() -> None
         await eventually(lambda: sent[-1:] == [95])
     assert sent == sorted(sent)
     assert told == [5, 50, 94, 95]
+
+
+async def test_the_task_is_told_less_than_a_per_cent_and_the_material_whole_ones() -> None:
+    sent: list[int] = []
+    told: list[float] = []
+
+    async def send(percent: int) -> None:
+        sent.append(percent)
+
+    async with Progress(send, told.append, lambda _: None) as progress:
+        for percent in (95, 95.4, 95.2, 95.8, 96.2, 98.9):
+            progress.report(percent)
+        await eventually(lambda: sent[-1:] == [98])
+    assert told == [95, 95.4, 95.8, 96.2, 98.9]
+    assert progress.percent == 98
 
 
 async def test_a_report_that_fails_is_only_a_warning() -> None:

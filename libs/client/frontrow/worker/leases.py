@@ -41,6 +41,8 @@ class LeaseBook:
 
 def lease_of(run: Run) -> work_pb2.Lease:
     """Return the line that names `run` in a beat."""
-    if run.percent:
-        return work_pb2.Lease(task_id=run.task_id, version=run.version, progress=run.percent)
-    return work_pb2.Lease(task_id=run.task_id, version=run.version)
+    lease = work_pb2.Lease(task_id=run.task_id, version=run.version)
+    # read once: the handler's thread goes on
+    if hundredths := run.hundredths:
+        lease.progress, lease.progress_hundredths = divmod(hundredths, 100)
+    return lease

@@ -31,7 +31,7 @@ class Run:
         self.lease_lost = False
         self.cancel_requested = False
         self.asyncio_task: asyncio.Task[Outcome] | None = None
-        self._percent = 0
+        self._hundredths = 0
         self._on_step = on_step
 
     @property
@@ -42,18 +42,26 @@ class Run:
     @property
     def percent(self) -> int:
         """The progress reported so far, 0–100."""
-        return self._percent
+        return self._hundredths // 100
 
-    def progress(self, percent: int) -> None:
+    @property
+    def hundredths(self) -> int:
+        """The progress reported so far in hundredths of a per cent, 0–10,000."""
+        return self._hundredths
+
+    def progress(self, percent: float) -> None:
         """Report progress in per cent; it only rises, a lower value is ignored (domain.md 1.5).
 
-        Never blocks and never fails: it is sent with the next beat, and a step brings that beat forward.
+        People see whole per cents; a rise by a hundredth is enough for a run not to count as stuck. Never
+        blocks and never fails: it is sent with the next beat, and a whole per cent brings that beat forward.
         """
-        percent = max(0, min(100, int(percent)))
-        if percent <= self._percent:
+        before = self.percent
+        # floats lie a little below what they are meant to be
+        hundredths = max(0, min(10_000, int(percent * 100 + 1e-6)))
+        if hundredths <= self._hundredths:
             return
-        self._percent = percent
-        if self._on_step is not None:
+        self._hundredths = hundredths
+        if self.percent > before and self._on_step is not None:
             self._on_step()
 
     def is_old(self, age_seconds: float) -> bool:

@@ -28,7 +28,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x66rontrow/task/v1/work.proto\x12\x10\x66rontrow.task.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"k\n\x05Lease\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x18\n\x07version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12 \n\x08progress\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00H\x00\x88\x01\x01\x42\x0b\n\t_progress\"\xa0\x01\n\x0bLeaseResult\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12/\n\x07outcome\x18\x02 \x01(\x0e\x32\x1e.frontrow.task.v1.LeaseOutcome\x12\x18\n\x10\x63\x61ncel_requested\x18\x03 \x01(\x08\x12\x35\n\x11lease_expire_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xe6\x01\n\nFinishItem\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x18\n\x07version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x33\n\tcompleted\x18\x03 \x01(\x0b\x32\x1e.frontrow.task.v1.RunCompletedH\x00\x12-\n\x06\x66\x61iled\x18\x04 \x01(\x0b\x32\x1b.frontrow.task.v1.RunFailedH\x00\x12\x31\n\x08released\x18\x05 \x01(\x0b\x32\x1d.frontrow.task.v1.RunReleasedH\x00\x42\x0c\n\x03\x65nd\x12\x05\xbaH\x02\x08\x01\"c\n\x0cRunCompleted\x12 \n\x08progress\x18\x01 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00H\x00\x88\x01\x01\x12$\n\x03\x65xt\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructB\x0b\n\t_progress\"^\n\tRunFailed\x12\x0f\n\x07message\x18\x01 \x01(\t\x12\x11\n\tretryable\x18\x02 \x01(\x08\x12 \n\x08progress\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00H\x00\x88\x01\x01\x42\x0b\n\t_progress\"L\n\x0bRunReleased\x12=\n\trun_after\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x05\x08\x80\x9a\x9e\x01\x32\x00\"Q\n\x0c\x46inishResult\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x30\n\x07outcome\x18\x02 \x01(\x0e\x32\x1f.frontrow.task.v1.FinishOutcome*\xde\x01\n\rFinishOutcome\x12\x1e\n\x1a\x46INISH_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46INISH_OUTCOME_APPLIED\x10\x01\x12\x1b\n\x17\x46INISH_OUTCOME_REQUEUED\x10\x02\x12\x19\n\x15\x46INISH_OUTCOME_FAILED\x10\x03\x12\x1c\n\x18\x46INISH_OUTCOME_CANCELLED\x10\x04\x12\x1d\n\x19\x46INISH_OUTCOME_LEASE_LOST\x10\x05\x12\x1c\n\x18\x46INISH_OUTCOME_NOT_FOUND\x10\x06*\x83\x01\n\x0cLeaseOutcome\x12\x1d\n\x19LEASE_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15LEASE_OUTCOME_RENEWED\x10\x01\x12\x1c\n\x18LEASE_OUTCOME_LEASE_LOST\x10\x02\x12\x1b\n\x17LEASE_OUTCOME_NOT_FOUND\x10\x03*\x8a\x01\n\nIdleReason\x12\x1b\n\x17IDLE_REASON_UNSPECIFIED\x10\x00\x12\x15\n\x11IDLE_REASON_EMPTY\x10\x01\x12\x16\n\x12IDLE_REASON_PAUSED\x10\x02\x12\x15\n\x11IDLE_REASON_LIMIT\x10\x03\x12\x19\n\x15IDLE_REASON_DUE_LATER\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x66rontrow/task/v1/work.proto\x12\x10\x66rontrow.task.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x93\x01\n\x05Lease\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x18\n\x07version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12 \n\x08progress\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00H\x00\x88\x01\x01\x12&\n\x13progress_hundredths\x18\x04 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x63(\x00\x42\x0b\n\t_progress\"\xa0\x01\n\x0bLeaseResult\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12/\n\x07outcome\x18\x02 \x01(\x0e\x32\x1e.frontrow.task.v1.LeaseOutcome\x12\x18\n\x10\x63\x61ncel_requested\x18\x03 \x01(\x08\x12\x35\n\x11lease_expire_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xe6\x01\n\nFinishItem\x12\x19\n\x07task_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x18\n\x07version\x18\x02 \x01(\x03\x42\x07\xbaH\x04\"\x02(\x01\x12\x33\n\tcompleted\x18\x03 \x01(\x0b\x32\x1e.frontrow.task.v1.RunCompletedH\x00\x12-\n\x06\x66\x61iled\x18\x04 \x01(\x0b\x32\x1b.frontrow.task.v1.RunFailedH\x00\x12\x31\n\x08released\x18\x05 \x01(\x0b\x32\x1d.frontrow.task.v1.RunReleasedH\x00\x42\x0c\n\x03\x65nd\x12\x05\xbaH\x02\x08\x01\"c\n\x0cRunCompleted\x12 \n\x08progress\x18\x01 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00H\x00\x88\x01\x01\x12$\n\x03\x65xt\x18\x02 \x01(\x0b\x32\x17.google.protobuf.StructB\x0b\n\t_progress\"^\n\tRunFailed\x12\x0f\n\x07message\x18\x01 \x01(\t\x12\x11\n\tretryable\x18\x02 \x01(\x08\x12 \n\x08progress\x18\x03 \x01(\x05\x42\t\xbaH\x06\x1a\x04\x18\x64(\x00H\x00\x88\x01\x01\x42\x0b\n\t_progress\"L\n\x0bRunReleased\x12=\n\trun_after\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\xbaH\x0c\xaa\x01\t\"\x05\x08\x80\x9a\x9e\x01\x32\x00\"Q\n\x0c\x46inishResult\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x30\n\x07outcome\x18\x02 \x01(\x0e\x32\x1f.frontrow.task.v1.FinishOutcome*\xde\x01\n\rFinishOutcome\x12\x1e\n\x1a\x46INISH_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46INISH_OUTCOME_APPLIED\x10\x01\x12\x1b\n\x17\x46INISH_OUTCOME_REQUEUED\x10\x02\x12\x19\n\x15\x46INISH_OUTCOME_FAILED\x10\x03\x12\x1c\n\x18\x46INISH_OUTCOME_CANCELLED\x10\x04\x12\x1d\n\x19\x46INISH_OUTCOME_LEASE_LOST\x10\x05\x12\x1c\n\x18\x46INISH_OUTCOME_NOT_FOUND\x10\x06*\x83\x01\n\x0cLeaseOutcome\x12\x1d\n\x19LEASE_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15LEASE_OUTCOME_RENEWED\x10\x01\x12\x1c\n\x18LEASE_OUTCOME_LEASE_LOST\x10\x02\x12\x1b\n\x17LEASE_OUTCOME_NOT_FOUND\x10\x03*\x8a\x01\n\nIdleReason\x12\x1b\n\x17IDLE_REASON_UNSPECIFIED\x10\x00\x12\x15\n\x11IDLE_REASON_EMPTY\x10\x01\x12\x16\n\x12IDLE_REASON_PAUSED\x10\x02\x12\x15\n\x11IDLE_REASON_LIMIT\x10\x03\x12\x19\n\x15IDLE_REASON_DUE_LATER\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,6 +41,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LEASE'].fields_by_name['version']._serialized_options = b'\272H\004\"\002(\001'
   _globals['_LEASE'].fields_by_name['progress']._loaded_options = None
   _globals['_LEASE'].fields_by_name['progress']._serialized_options = b'\272H\006\032\004\030d(\000'
+  _globals['_LEASE'].fields_by_name['progress_hundredths']._loaded_options = None
+  _globals['_LEASE'].fields_by_name['progress_hundredths']._serialized_options = b'\272H\006\032\004\030c(\000'
   _globals['_FINISHITEM'].oneofs_by_name['end']._loaded_options = None
   _globals['_FINISHITEM'].oneofs_by_name['end']._serialized_options = b'\272H\002\010\001'
   _globals['_FINISHITEM'].fields_by_name['task_id']._loaded_options = None
@@ -53,24 +55,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNFAILED'].fields_by_name['progress']._serialized_options = b'\272H\006\032\004\030d(\000'
   _globals['_RUNRELEASED'].fields_by_name['run_after']._loaded_options = None
   _globals['_RUNRELEASED'].fields_by_name['run_after']._serialized_options = b'\272H\014\252\001\t\"\005\010\200\232\236\0012\000'
-  _globals['_FINISHOUTCOME']._serialized_start=1037
-  _globals['_FINISHOUTCOME']._serialized_end=1259
-  _globals['_LEASEOUTCOME']._serialized_start=1262
-  _globals['_LEASEOUTCOME']._serialized_end=1393
-  _globals['_IDLEREASON']._serialized_start=1396
-  _globals['_IDLEREASON']._serialized_end=1534
-  _globals['_LEASE']._serialized_start=173
-  _globals['_LEASE']._serialized_end=280
-  _globals['_LEASERESULT']._serialized_start=283
-  _globals['_LEASERESULT']._serialized_end=443
-  _globals['_FINISHITEM']._serialized_start=446
-  _globals['_FINISHITEM']._serialized_end=676
-  _globals['_RUNCOMPLETED']._serialized_start=678
-  _globals['_RUNCOMPLETED']._serialized_end=777
-  _globals['_RUNFAILED']._serialized_start=779
-  _globals['_RUNFAILED']._serialized_end=873
-  _globals['_RUNRELEASED']._serialized_start=875
-  _globals['_RUNRELEASED']._serialized_end=951
-  _globals['_FINISHRESULT']._serialized_start=953
-  _globals['_FINISHRESULT']._serialized_end=1034
+  _globals['_FINISHOUTCOME']._serialized_start=1078
+  _globals['_FINISHOUTCOME']._serialized_end=1300
+  _globals['_LEASEOUTCOME']._serialized_start=1303
+  _globals['_LEASEOUTCOME']._serialized_end=1434
+  _globals['_IDLEREASON']._serialized_start=1437
+  _globals['_IDLEREASON']._serialized_end=1575
+  _globals['_LEASE']._serialized_start=174
+  _globals['_LEASE']._serialized_end=321
+  _globals['_LEASERESULT']._serialized_start=324
+  _globals['_LEASERESULT']._serialized_end=484
+  _globals['_FINISHITEM']._serialized_start=487
+  _globals['_FINISHITEM']._serialized_end=717
+  _globals['_RUNCOMPLETED']._serialized_start=719
+  _globals['_RUNCOMPLETED']._serialized_end=818
+  _globals['_RUNFAILED']._serialized_start=820
+  _globals['_RUNFAILED']._serialized_end=914
+  _globals['_RUNRELEASED']._serialized_start=916
+  _globals['_RUNRELEASED']._serialized_end=992
+  _globals['_FINISHRESULT']._serialized_start=994
+  _globals['_FINISHRESULT']._serialized_end=1075
 # @@protoc_insertion_point(module_scope)

@@ -126,22 +126,28 @@ class Lease(message.Message):
     TASK_ID_FIELD_NUMBER: builtins.int
     VERSION_FIELD_NUMBER: builtins.int
     PROGRESS_FIELD_NUMBER: builtins.int
+    PROGRESS_HUNDREDTHS_FIELD_NUMBER: builtins.int
     task_id: builtins.str
     """The task's id."""
     version: builtins.int
     """The run's version, as claimed. At least 1."""
     progress: builtins.int
     """Per cent done, 0–100. Lower than before is ignored. Absent: nothing to report."""
+    progress_hundredths: builtins.int
+    """Hundredths of a per cent beyond `progress`, 0–99; default 0. Nobody is shown them, but a rise by them alone is
+    progress, too: a run of few slow steps is seen to go on. Ignored without `progress`, and at 100.
+    """
     def __init__(
         self,
         *,
         task_id: builtins.str = ...,
         version: builtins.int = ...,
         progress: builtins.int | None = ...,
+        progress_hundredths: builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = typing.Literal["_progress", b"_progress", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = typing.Literal["_progress", b"_progress", "progress", b"progress", "task_id", b"task_id", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = typing.Literal["_progress", b"_progress", "progress", b"progress", "progress_hundredths", b"progress_hundredths", "task_id", b"task_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__progress: _TypeAlias = typing.Literal["progress"]  # noqa: Y015
     _WhichOneofArgType__progress: _TypeAlias = typing.Literal["_progress", b"_progress"]  # noqa: Y015
