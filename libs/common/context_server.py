@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import cast
 
 import grpc
 import structlog
@@ -22,13 +23,14 @@ from libs.common.interceptors.pipeline import SILENCE_SECONDS, Pipeline
 from libs.common.interceptors.validate import RequestValidator
 from libs.common.loops import Loop
 from libs.common.mounted import Mounted
+from libs.common.own_queues import OwnQueues
 from libs.common.readiness import DATABASE, Readiness
 from libs.common.settings import TransportSettings
 from libs.common.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
 
-MOST_PENDING, MOST_PENDING_SECONDS = 1_000, 5
+MOST_PENDING, MOST_PENDING_SECONDS = 2_000, 5
 
 OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.so_reuseport", 0),  # else a second server shares the port in silence and takes half of the calls
@@ -95,13 +97,14 @@ class ContextServer:
         self._mounted = mounted
         self._transport = transport or TransportSettings.loopback_only()
         self._telemetry = telemetry or Telemetry()
+        self._urgent = {**all_of(HEALTH_NAME, "Check", "List"), **mounted.urgent}
         self._admission = Admission(
             f"frontrow.{name}",
             max_concurrent_rpcs or self._transport.max_concurrent_rpcs,
             self._telemetry,
             room_for_waits=mounted.room_for_waits,
             long_polls=mounted.long_polls,
-            urgent={**all_of(HEALTH_NAME, "Check", "List"), **mounted.urgent},
+            urgent=self._urgent,
         )
         self._rules = rules or Rules({})
         self._cap_seconds = cap_seconds
@@ -168,9 +171,9 @@ class ContextServer:
 
     def _build(self) -> grpc.aio.Server:
         steps = [
+            self._admission.limited,  # first: a refusal must cost next to nothing
             self.in_flight.tracked,
             telemetry.observing(self._telemetry),
-            self._admission.limited,
             context.identified,
             errors.mapping(f"frontrow.{self.name}", self._telemetry),
             *self._identification(),
@@ -188,10 +191,11 @@ class ContextServer:
             options=OPTIONS,
             maximum_concurrent_rpcs=self._admission.most_calls,
         )
-        self._mounted.register(server)
-        self.health.register(server, self._mounted.service_names)
+        queues = cast("grpc.aio.Server", OwnQueues(server, self._urgent))
+        self._mounted.register(queues)
+        self.health.register(queues, self._mounted.service_names)
         names = (*self._mounted.service_names, HEALTH_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, server)
+        reflection.enable_server_reflection(names, queues)
         return server
 
     def _identification(self) -> list[Step]:

@@ -9,6 +9,7 @@ them: refusing those would lose work and make more of it.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -18,7 +19,8 @@ from grpc_status import rpc_status
 
 from libs.common import statuses
 from libs.common.errors import DomainError, Kind
-from libs.common.interceptors.call import Serve, ServedCall
+from libs.common.interceptors.call import Serve, ServedCall, Shape
+from libs.common.interceptors.sojourn import Sojourn, waited_seconds
 from libs.common.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
@@ -141,6 +143,7 @@ class Admission:
         self._long_polls = frozenset(long_polls)
         self._is_urgent = urgent
         self._telemetry = telemetry
+        self._sojourns: defaultdict[str, Sojourn] = defaultdict(Sojourn)
         self._told_at, self._refused = 0.0, 0
         busy = ServerBusy(
             f"the server has as much to do as it can in good time; try again in {RETRY_SECONDS:g} s",
@@ -159,7 +162,7 @@ class Admission:
 
         async def serve(call: ServedCall) -> Any:
             places = self._places_for(call)
-            if not places.enter():
+            if self._waited_too_long(call, places) or not places.enter():
                 await self._refuse(call)
             try:
                 return await proceed(call)
@@ -172,15 +175,19 @@ class Admission:
         is_urgent = self._is_urgent.get(call.method)
         if is_urgent is not None and is_urgent(getattr(call.request, "message", None)):
             return self._urgent
-        streams = call.shape.request_streaming or call.shape.response_streaming
-        return self._waits if streams or call.method in self._long_polls else self._work
+        ends_by_itself = call.shape is Shape.UNARY_UNARY and call.method not in self._long_polls
+        return self._work if ends_by_itself else self._waits
+
+    def _waited_too_long(self, call: ServedCall, places: WorkPlaces | FixedPlaces) -> bool:
+        # gRPC has a queue for each method: a long one doesn't tell of another
+        return places is self._work and self._sojourns[call.method].is_too_long(waited_seconds(call))
 
     async def _refuse(self, call: ServedCall) -> None:
         self._refused += 1
         self._telemetry.refused(call.method, ServerBusy.reason)
+        self._telemetry.record("server", call.method, grpc.StatusCode.RESOURCE_EXHAUSTED.name, 0.0)
         now = time.monotonic()
         if now - self._told_at >= _TELL_SECONDS:
             log.warning("server.busy", refused=self._refused, places=self._work.places, method=call.method)
             self._told_at, self._refused = now, 0
-        call.code = grpc.StatusCode.RESOURCE_EXHAUSTED
         await call.context.abort(self._busy.code, self._busy.details, self._busy.trailing_metadata)

@@ -19,6 +19,7 @@ from opentelemetry.trace import Span, SpanKind
 
 from libs.common import deadline
 from libs.common.interceptors.context import ACTOR_KEY, current_actor, encode_actor
+from libs.common.interceptors.sojourn import timeout_metadata
 from libs.common.interceptors.telemetry import close_span, method_attributes
 from libs.common.telemetry import Telemetry
 
@@ -53,6 +54,8 @@ class Outgoing:
             if value:
                 metadata.add(key, value)
         timeout = deadline.nested_timeout(details.timeout, cap_seconds=cap_seconds)
+        if timeout is not None:
+            metadata.add(*timeout_metadata(timeout))
         prepared = grpc.aio.ClientCallDetails(
             details.method, timeout, metadata, details.credentials, details.wait_for_ready
         )

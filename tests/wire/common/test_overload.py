@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import statistics
+import sys
 import time
-from dataclasses import dataclass, field
+from contextlib import asynccontextmanager
 
 import grpc
 import pytest
@@ -14,45 +15,15 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from libs.common.client import connect, error_info
 from libs.common.interceptors import errors
 from libs.common.interceptors.admission import ALWAYS_IN
+from libs.common.interceptors.sojourn import CALM_SECONDS
 from libs.common.testing import eventually
-from tests.wire.common.probe import ASK, Probe, Request, Response, failure
+from tests.wire.common.busy_process import WORK_SECONDS
+from tests.wire.common.callers import Seen, offer
+from tests.wire.common.probe import ASK, Probe, Request, Response, failure, stub_on
+from tests.wire.common.test_process import logged_event
 
 A_SECOND = 250.0
 AT_ONCE = 5
-
-
-@dataclass
-class Seen:
-    """What the callers saw: how long each answer and each refusal took, in seconds."""
-
-    answered: list[float] = field(default_factory=list)
-    refused: list[float] = field(default_factory=list)
-    others: list[grpc.aio.AioRpcError] = field(default_factory=list)
-    hints: set[tuple[str, float | None]] = field(default_factory=set)
-
-    async def call(self, stub, **fields) -> None:
-        """Make a call and note what came of it."""
-        began = time.monotonic()
-        try:
-            await stub.Ask(Request(**fields), timeout=20)
-        except grpc.aio.AioRpcError as error:
-            if error.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED:
-                self.others.append(error)
-            detail = error_info(error)
-            self.hints.add((detail.reason, detail.retry_delay_seconds))
-            self.refused.append(time.monotonic() - began)
-        else:
-            self.answered.append(time.monotonic() - began)
-
-
-async def offer(stub, seen: Seen, *, a_second: float, seconds: float, **fields) -> None:
-    """Call at an even pace, whatever becomes of the calls; return when all have ended."""
-    calls = []
-    began = time.monotonic()
-    for number in range(round(a_second * seconds)):
-        await asyncio.sleep(began + number / a_second - time.monotonic())
-        calls.append(asyncio.create_task(seen.call(stub, **fields)))
-    await asyncio.gather(*calls)
 
 
 def busy_probe() -> Probe:
@@ -94,6 +65,45 @@ async def test_twice_the_load_is_shed_quickly_and_what_is_let_in_is_served_in_go
         after = Seen()
         await offer(stub, after, a_second=A_SECOND / 3, seconds=1)
         assert not after.refused
+
+
+@asynccontextmanager
+async def busy_server():
+    """Run the probe that keeps its processor busy in a process of its own; yield a stub of it."""
+    started = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.wire.common.busy_process"),
+        stderr=asyncio.subprocess.PIPE,
+        env={"PYTHONPATH": ".:libs/client", "PATH": "/usr/bin:/bin"},
+    )
+    try:
+        address = (await logged_event(started, "server.started"))["address"]
+        channel = connect(address)
+        logs = asyncio.create_task(started.stderr.read())
+        yield stub_on(channel)
+        await channel.close()
+        logs.cancel()
+    finally:
+        started.kill()
+        await started.wait()
+
+
+async def test_a_server_whose_processor_is_what_is_short_refuses_by_itself_and_grpc_drops_nothing():
+    work, urgent, after = Seen(), Seen(), Seen()
+    async with busy_server() as stub:
+
+        async def beat() -> None:
+            for _ in range(20):
+                await urgent.call(stub, text="urgent")
+                await asyncio.sleep(0.2)
+
+        await asyncio.gather(offer(stub, work, a_second=2 / WORK_SECONDS, seconds=4), beat())
+        await asyncio.sleep(CALM_SECONDS)
+        await offer(stub, after, a_second=0.2 / WORK_SECONDS, seconds=1)
+    assert work.others == []
+    assert work.hints == {("SERVER_BUSY", 1.0)}
+    assert work.answered
+    assert (len(urgent.answered), urgent.refused) == (20, [])
+    assert not after.refused
 
 
 async def test_what_waits_and_what_works_never_take_each_others_places():

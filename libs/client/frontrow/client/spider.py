@@ -13,6 +13,8 @@ from frontrow.client.tracing import present_trace
 from frontrow.ingest.v1 import gallery_pb2, ingest_service_pb2, ingest_service_pb2_grpc
 from frontrow.worker.dial import Dial, is_loopback
 
+_TIMEOUT_KEY = "x-frontrow-timeout"
+
 Channel = TypeVar("Channel", grpc.Channel, grpc.aio.Channel)
 
 
@@ -38,7 +40,10 @@ class Submitting:
     def attempt(self) -> Attempt:
         """Return the next call to make."""
         signed = sign(self._request, key_id=self._key_id, secret=self._secret)
-        return Attempt(self._request, signed + present_trace(), self._patience.attempt_seconds())
+        seconds = self._patience.attempt_seconds()
+        # how long the call waited until the server took it can only be told by who knows what it began with
+        metadata = (*signed, *present_trace(), (_TIMEOUT_KEY, f"{seconds:.3f}"))
+        return Attempt(self._request, metadata, seconds)
 
     def pause_after(self, error: grpc.RpcError) -> float:
         """Return the seconds to wait before the next attempt. Raises Refused when there is to be none."""

@@ -1,0 +1,151 @@
+"""Which calls a server refuses for how long they waited, by a clock that the test moves."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from dataclasses import dataclass, field
+
+import pytest
+from frontrow.client.retry import Patience
+from frontrow.client.spider import Submitting
+from frontrow.ingest.v1 import ingest_service_pb2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from libs.common.interceptors.call import ServedCall, Shape
+from libs.common.interceptors.sojourn import (
+    CALM_SECONDS,
+    FEWEST,
+    LONG_SECONDS,
+    TIMEOUT_KEY,
+    WINDOW_SECONDS,
+    Sojourn,
+    timeout_metadata,
+    waited_seconds,
+)
+
+WORK_SECONDS, REFUSAL_SECONDS = 0.002, 0.0004
+
+
+@dataclass
+class Server:
+    """A server of one thread with a queue that it can't see: it learns how long each call waited."""
+
+    now: float = 0.0
+    served: list[float] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sojourn = Sojourn(monotonic=lambda: self.now)
+
+    def take(self, arrived: float) -> bool:
+        """Take a call that came then; return whether it was served."""
+        self.now = max(self.now, arrived)
+        waited = self.now - arrived
+        if self.sojourn.is_too_long(waited):
+            self.now += REFUSAL_SECONDS
+            self.refused.append(waited)
+            return False
+        self.now += WORK_SECONDS
+        self.served.append(waited)
+        return True
+
+    def bear(self, a_second: float, seconds: float) -> None:
+        """Serve an even stream of calls."""
+        began = self.now
+        for number in range(round(a_second * seconds)):
+            self.take(began + number / a_second)
+
+
+@pytest.mark.parametrize("times", [1.5, 2.0, 3.0])
+def test_more_than_can_be_done_is_refused_and_who_is_served_waits_little(times):
+    server = Server()
+    server.bear(times / WORK_SECONDS, 30)
+    settled = server.served[len(server.served) // 10 :]
+    assert server.refused
+    assert max(settled) < LONG_SECONDS
+    assert max(server.refused) < 2 * (LONG_SECONDS + 2 * WINDOW_SECONDS)
+    share_at_best = (1 - times * REFUSAL_SECONDS / WORK_SECONDS) / (1 - REFUSAL_SECONDS / WORK_SECONDS)
+    assert len(server.served) > 0.8 * share_at_best * 30 / WORK_SECONDS
+
+
+def test_once_the_load_is_gone_nobody_is_refused():
+    server = Server()
+    server.bear(2 / WORK_SECONDS, 5)
+    server.bear(0.3 / WORK_SECONDS, CALM_SECONDS + WINDOW_SECONDS)
+    server.refused.clear()
+    server.bear(0.8 / WORK_SECONDS, 10)
+    assert not server.refused
+
+
+def test_callers_that_wait_for_their_answers_are_never_refused():
+    """A hundred callers with one call each make a server busy, but no queue that stands."""
+    server, arrivals = Server(), deque([0.0] * 100)
+    for _ in range(20_000):
+        assert server.take(arrivals.popleft())
+        arrivals.append(server.now)
+
+
+@given(st.lists(st.floats(0, 0.1), min_size=1, max_size=200), st.integers(0, 2**32))
+def test_calls_that_waited_elsewhere_are_served_while_others_come_quickly(pauses, seed):
+    """A client that connects anew has old calls; the queue here is short all the same."""
+    now, chance = 0.0, random.Random(seed)
+    sojourn = Sojourn(monotonic=lambda: now)
+    for pause in pauses:
+        now += pause
+        assert not sojourn.is_too_long(5.0)
+        if chance.random() < 0.5 or pause >= WINDOW_SECONDS / FEWEST:
+            assert not sojourn.is_too_long(0.01)
+
+
+def test_who_does_not_say_how_long_it_waited_is_refused_with_its_neighbours():
+    server = Server()
+    assert not server.sojourn.is_too_long(None)
+    while server.now < 3 * WINDOW_SECONDS:
+        server.sojourn.is_too_long(LONG_SECONDS * 2)
+        server.now += 0.01
+    assert server.sojourn.is_too_long(LONG_SECONDS * 2)
+    assert server.sojourn.is_too_long(None)
+    assert not server.sojourn.is_too_long(0.0)
+    assert not server.sojourn.is_too_long(None)
+
+
+class Context:
+    """What gRPC tells of a call: its metadata, and what is left of its deadline."""
+
+    def __init__(self, left: float | None, *metadata: tuple[str, str]) -> None:
+        self._left, self._metadata = left, metadata
+
+    def time_remaining(self) -> float | None:
+        """Return what is left, in seconds."""
+        return self._left
+
+    def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
+        """Return what the client sent."""
+        return self._metadata
+
+
+@pytest.mark.parametrize(
+    ("left", "metadata", "waited"),
+    [
+        (29.5, [timeout_metadata(30)], 0.5),
+        (30.05, [timeout_metadata(30)], 0.0),
+        (29.5, [], None),
+        (None, [timeout_metadata(30)], None),
+        (29.5, [(TIMEOUT_KEY, "soon")], None),
+        (29.5, [(TIMEOUT_KEY, "nan")], None),
+        (29.5, [(TIMEOUT_KEY, "inf")], None),
+        (29.5, [(TIMEOUT_KEY, "1e999")], None),
+        (28.0, [timeout_metadata(30), ("grpc-previous-rpc-attempts", "1")], None),
+    ],
+)
+def test_how_long_a_call_waited_is_what_is_gone_of_the_timeout_it_names(left, metadata, waited):
+    call = ServedCall("/probe.v1.Probe/Ask", Shape.UNARY_UNARY, Context(left, *metadata))
+    assert waited_seconds(call) == (None if waited is None else pytest.approx(waited))
+
+
+def test_spiders_name_the_timeout_of_each_attempt_as_services_do():
+    request = ingest_service_pb2.SubmitGalleryRequest(request_id="one")
+    attempt = Submitting(request, ("key", "secret"), Patience(60)).attempt()
+    assert timeout_metadata(attempt.timeout_seconds) in attempt.metadata
