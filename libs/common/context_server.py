@@ -195,7 +195,7 @@ class ContextServer:
         self._mounted.register(queues)
         self.health.register(queues, self._mounted.service_names)
         names = (*self._mounted.service_names, HEALTH_NAME, reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, queues)
+        reflection.enable_server_reflection(names, server)
         return server
 
     def _identification(self) -> list[Step]:
