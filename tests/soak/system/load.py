@@ -31,6 +31,8 @@ BEAT_SECONDS = 0.1
 CALLERS = 64
 IMAGES = 20
 
+# Refused by the server's own code, or dropped by gRPC before that hears of it.
+_OUTCOMES = {grpc.StatusCode.RESOURCE_EXHAUSTED: "refused", grpc.StatusCode.CANCELLED: "dropped"}
 _TIMEOUT = (timeout_metadata(CALL_SECONDS),)
 
 Call = Callable[[], Awaitable[object]]
@@ -51,8 +53,7 @@ class Tally:
         try:
             await call()
         except grpc.aio.AioRpcError as error:
-            is_refusal = error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-            outcome = "refused" if is_refusal else "failed"
+            outcome = _OUTCOMES.get(error.code(), "failed")
             self.told[self._words_of(error)] += 1
         self.took.setdefault(outcome, []).append(time.perf_counter() - began)
         return outcome == "answered"

@@ -14,11 +14,13 @@ from tests.bench import processes
 OVERLOAD_SECONDS, MEASURE_SECONDS = 60.0, 8.0
 CLIENTS = 2
 # Bounded, not quick: callers and server share two processors with the database.
-LONGEST_ANSWER_MS, LONGEST_REFUSAL_P50_MS, LONGEST_BEAT_P99_MS = 8_000.0, 200.0, 1_500.0
+LONGEST_ANSWER_MS, LONGEST_REFUSAL_P50_MS, LONGEST_BEAT_P99_MS = 3_000.0, 500.0, 1_500.0
 
 # A refusal is the server's own, whichever is short: what it waits for (tests/wire/common/test_overload.py) or
-# the processor, as here. gRPC itself would drop calls as CANCELLED, without a word of when to come back.
+# the processor, as here. Where a call costs little more than its refusal, callers on the same processors may
+# leave less than the refusals take: then gRPC drops some.
 REFUSED = "RESOURCE_EXHAUSTED SERVER_BUSY 1.0"
+MOST_DROPPED = 0.05
 # The budget of a key is not what is tried.
 SETTINGS = {
     "ingest": {
@@ -67,9 +69,10 @@ async def test_twice_the_load_for_a_minute_is_shed_and_soon_forgotten(
     assert total(seen, "refused") > 0
     assert total(seen, "failed") == 0, seen
     told = set().union(*(each["work"]["told"] for each in seen))
-    assert told == {REFUSED}
+    assert REFUSED in told
+    assert total(seen, "dropped") <= MOST_DROPPED * total(seen, "refused"), seen
     assert worst(seen, "work", "answered", "max_ms") <= LONGEST_ANSWER_MS
     assert worst(seen, "work", "refused", "p50_ms") <= LONGEST_REFUSAL_P50_MS
     assert worst(seen, "beats", "answered", "p99_ms") <= LONGEST_BEAT_P99_MS
-    assert not any(each["beats"].get("refused") or each["beats"].get("failed") for each in seen), seen
-    assert total(after, "refused") == total(after, "failed") == 0, after
+    assert not any(set(each["beats"]) - {"answered", "told"} for each in seen), seen
+    assert not any(total(after, bad) for bad in ("refused", "dropped", "failed")), after
