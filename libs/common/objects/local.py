@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import time
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from typing import TypeVar
 
 from libs.common.objects.store import (
     ABANDONED_SECONDS,
@@ -22,6 +24,8 @@ from libs.common.objects.store import (
     checked_key,
 )
 
+T = TypeVar("T")
+
 
 class LocalStore:
     """Objects as files below one folder, which may be shared by processes of one machine.
@@ -29,11 +33,15 @@ class LocalStore:
     A file is written aside, synced, renamed into place, and its folder synced: after a power cut an object
     is there whole or not at all. What was deleted stays so: its folder is synced, too, by each delete in its
     own thread, so that those which come together share one write of the file system's journal.
+
+    The first use makes the folder, no later one does: where a disk is unmounted, no object is missing, and
+    nothing may be written beside it.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         self._temporary = self._root / TEMPORARY_FOLDER
+        self._was_there = False
         self._errors = CountedErrors("local", _storage_errors)
 
     async def put_bytes(self, key: str, data: bytes) -> None:
@@ -78,13 +86,13 @@ class LocalStore:
         """See ObjectStore."""
         path = self._path(key)
         with self._errors(key):
-            return await asyncio.to_thread(path.read_bytes)
+            return await asyncio.to_thread(self._found, path.read_bytes)
 
     async def stream(self, key: str, *, start: int = 0, chunk_bytes: int = 1 << 18) -> AsyncIterator[bytes]:
         """See ObjectStore."""
         path = self._path(key)
         with self._errors(key):
-            file = await asyncio.to_thread(path.open, "rb")
+            file = await asyncio.to_thread(self._found, lambda: path.open("rb"))
         with file:
             file.seek(start)
             while True:
@@ -99,7 +107,7 @@ class LocalStore:
         path = self._path(key)
         try:
             with self._errors(key):
-                return ObjectInfo(size=(await asyncio.to_thread(path.stat)).st_size)
+                return ObjectInfo(size=(await asyncio.to_thread(self._found, path.stat)).st_size)
         except ObjectMissing:
             return None
 
@@ -107,7 +115,7 @@ class LocalStore:
         """See ObjectStore."""
         path = self._path(key)
         with self._errors():
-            await asyncio.to_thread(_remove, path)
+            await asyncio.to_thread(self._remove, path)
 
     async def list(self, prefix: str = "") -> AsyncIterator[str]:
         """See ObjectStore."""
@@ -138,8 +146,32 @@ class LocalStore:
     def _path(self, key: str) -> Path:
         return self._root / checked_key(key)
 
+    def _found(self, look: Callable[[], T]) -> T:
+        """Return what a look at an object returns; where it isn't found, the folder itself must be there."""
+        try:
+            return look()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            self._require()
+            raise
+
+    def _require(self) -> None:
+        """Raise OSError, never one that tells of a missing object, unless the folder is there."""
+        try:
+            if not self._was_there:
+                self._temporary.mkdir(parents=True, exist_ok=True)
+            self._was_there = self._temporary.stat() is not None
+        except OSError as error:
+            raise OSError(errno.ENODEV, f"it isn't there; is its disk mounted? ({error.strerror})") from error
+
+    def _remove(self, path: Path) -> None:
+        """Remove a file, and have that on the disk; also when another call came before us, and no further."""
+        with suppress(FileNotFoundError):
+            self._found(path.unlink)
+        with suppress(FileNotFoundError):
+            _sync(path.parent)
+
     def _new_file(self) -> Path:
-        self._temporary.mkdir(parents=True, exist_ok=True)
+        self._require()
         aside = self._temporary / uuid.uuid4().hex
         aside.touch(exist_ok=False)
         return aside
@@ -162,6 +194,7 @@ class LocalStore:
             _sync(folder)
 
     def _walk(self, folder: Path) -> Sequence[str]:
+        self._require()
         files = (p for p in folder.rglob("*") if p.is_file())
         keys = (p.relative_to(self._root) for p in files)
         return sorted(k.as_posix() for k in keys if k.parts[0] != TEMPORARY_FOLDER)
@@ -187,13 +220,6 @@ def _discard(aside: Path) -> None:
     """Remove what was written aside, if it is still there; the sweep takes what can't be removed now."""
     with suppress(OSError):
         aside.unlink(missing_ok=True)
-
-
-def _remove(path: Path) -> None:
-    """Remove a file, and have that on the disk; also when another call came before us, and no further."""
-    path.unlink(missing_ok=True)
-    with suppress(FileNotFoundError):
-        _sync(path.parent)
 
 
 def _sync(path: Path) -> None:
