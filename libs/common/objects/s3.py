@@ -116,6 +116,7 @@ class S3Store:
             with self._errors(key):
                 return ObjectInfo(size=(await obstore.head_async(self._bucket, checked_key(key)))["size"])
         except ObjectMissing:
+            await self._require_bucket()
             return None
 
     async def delete(self, key: str) -> None:
@@ -124,7 +125,7 @@ class S3Store:
             with self._errors(key):
                 await obstore.delete_async(self._bucket, checked_key(key))
         except ObjectMissing:
-            return
+            await self._require_bucket()
 
     async def list(self, prefix: str = "") -> AsyncIterator[str]:
         """See ObjectStore."""
@@ -154,6 +155,11 @@ class S3Store:
         return await asyncio.to_thread(
             end_abandoned, name, prefix, config, older_than_seconds=older_than_seconds
         )
+
+    async def _require_bucket(self) -> None:
+        """Raise StoreUnavailable unless the bucket is there: where it isn't, no object of it is missing."""
+        async for _ in self.list():
+            return
 
     async def check(self) -> None:
         """See ObjectStore."""

@@ -1,13 +1,15 @@
-"""A folder of objects whose disk is unmounted: nothing is missing, and nothing is written beside it."""
+"""A folder whose disk is unmounted, a bucket that isn't there: no object is missing then."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 from libs.common.objects import ObjectMissing, ObjectStore, StoreUnavailable, open_url
+from tests.integration.objects.servers import moto_endpoint, seaweedfs_endpoint, store_url
 
 KEY, BODY = "recordings/one/canonical-1.mp4", b"what was stored"
 
@@ -29,6 +31,10 @@ async def _as_a_file(store: ObjectStore) -> None:
         pass
 
 
+async def _put_a_stream(store: ObjectStore) -> None:
+    await store.put_stream("other", _chunks())
+
+
 USES: dict[str, Callable[[ObjectStore], Awaitable[object]]] = {
     "get_bytes": lambda store: store.get_bytes(KEY),
     "stream": _streamed,
@@ -37,7 +43,7 @@ USES: dict[str, Callable[[ObjectStore], Awaitable[object]]] = {
     "list": _listed,
     "delete": lambda store: store.delete(KEY),
     "put_bytes": lambda store: store.put_bytes("other", BODY),
-    "put_stream": lambda store: store.put_stream("other", _chunks()),
+    "put_stream": _put_a_stream,
     "check": lambda store: store.check(),
 }
 
@@ -82,6 +88,22 @@ async def test_a_reader_that_starts_while_the_disk_is_away_isn_t_told_that_objec
     (tmp_path / "objects").touch()
     with pytest.raises(StoreUnavailable, match="mounted"):
         await USES[use](open_url(str(tmp_path / "objects")))
+
+
+@pytest.fixture(scope="module", params=["moto", "seaweedfs"])
+def endpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Give a server with another bucket than ours."""
+    served = moto_endpoint() if request.param == "moto" else seaweedfs_endpoint(tmp_path_factory.mktemp("s"))
+    with served as address:
+        yield address
+
+
+# Some servers make a bucket of a put.
+@pytest.mark.parametrize("use", sorted(set(USES) - {"put_bytes", "put_stream"}))
+async def test_a_bucket_that_isn_t_there_is_unavailable(endpoint: str, use: str) -> None:
+    url = urlsplit(store_url(endpoint, "under/here"))._replace(netloc="another")
+    with pytest.raises(StoreUnavailable):
+        await USES[use](open_url(urlunsplit(url)))
 
 
 async def test_a_new_folder_has_no_objects(tmp_path: Path) -> None:
