@@ -112,6 +112,7 @@ CURES = {
     "ASR_UNREACHABLE": "`frontrow status` tells if the asr server is well; the worker needs it",
     "FFMPEG_FAILED": f"`frontrow debug MATERIAL` shows the stage; {_LOG}",
     "FFMPEG_TIMEOUT": f"the worker's machine is too slow or too busy; {_PATIENCE}",
+    "INPUT_GONE": f"see that the object store's disk is mounted on the worker's machine; {_PATIENCE}",
     "FFMPEG_KILLED": f"the machine has too little memory, or the recording breaks ffmpeg; {_PATIENCE}",
     "ENOMEM": f"the worker's machine has too little memory, or the recording asks for too much; {_PATIENCE}",
     "FFMPEG_MISSING": "`frontrow doctor` on the worker's machine says what is missing",

@@ -116,3 +116,9 @@ class OutOfMemory(Undecided):
     """The system had no memory for a program: little is left, or the recording asks for far too much."""
 
     reason = "ENOMEM"
+
+
+class InputGone(Undecided):
+    """A program didn't find a file: the disk was away for a moment, or the recording's bytes name another."""
+
+    reason = "INPUT_GONE"

@@ -10,13 +10,18 @@ from pathlib import Path
 
 from libs.common import machine
 from libs.common.child import Completed
-from services.asr.media.errors import DiskFull, FfmpegKilled, OutOfMemory, SystemTrouble
+from services.asr.media.errors import DiskFull, FfmpegKilled, InputGone, OutOfMemory, SystemTrouble
 
 _READ_BYTES = 1 << 20
 # What reads and decodes can be told by the recording's bytes to want any amount of memory.
 _OF_THE_BYTES = re.compile(r"\[dec:|decod|input|demux", re.IGNORECASE)
 # x264's and x265's own words; what becomes of it, "generic error", names nothing.
 _NO_MEMORY = re.compile(r"malloc of size \d+ failed")
+# What the system says of a file whose disk is away.
+_GONE = {
+    number: os.strerror(number)
+    for number in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.ENODEV, errno.ENXIO, errno.EACCES)
+}
 
 
 def of_program(done: Completed, *, inputs: Sequence[Path], paths: Iterable[Path]) -> Exception | None:
@@ -31,7 +36,10 @@ def of_program(done: Completed, *, inputs: Sequence[Path], paths: Iterable[Path]
     said = _NO_MEMORY.sub(os.strerror(errno.ENOMEM), said)
     told = machine.told_in(said)
     if told is None:
-        return None
+        gone = next(
+            (line.strip() for line in said.splitlines() if any(t in line for t in _GONE.values())), None
+        )
+        return None if gone is None else _of_gone(inputs, gone)
     text = str(told.strerror)
     lines = [line.strip() for line in said.splitlines() if text in line]
     # the error's own text names input and output
@@ -47,6 +55,8 @@ def of_error(error: Exception, inputs: Sequence[Path] | None, *, said: str) -> E
     if not isinstance(error, OSError | MemoryError):
         return None
     number = getattr(error, "errno", errno.ENOMEM)
+    if number in _GONE:
+        return _of_gone(inputs or (), said)
     if number == errno.ENOMEM and inputs is not None:
         return OutOfMemory(f"no memory was to be had for reading the recording: {said}")
     if number == errno.EIO and inputs is not None and all(map(_can_be_read, inputs)):
@@ -57,6 +67,21 @@ def of_error(error: Exception, inputs: Sequence[Path] | None, *, said: str) -> E
     if machine.is_full(found):
         return DiskFull(f"the scratch folder's disk is full: {said}")
     return SystemTrouble(machine.reason_of(found), f"this machine is in trouble: {said}")
+
+
+def _of_gone(inputs: Sequence[Path], said: str) -> Exception:
+    """Return what a file that wasn't found means: it was there when the work began."""
+    if all(map(_can_be_opened, inputs)):
+        return InputGone(f"a file wasn't there when it was opened: {said}")
+    return SystemTrouble(InputGone.reason, f"the recording can't be opened now; is its disk mounted? {said}")
+
+
+def _can_be_opened(path: Path) -> bool:
+    try:
+        path.open("rb").close()
+    except OSError:
+        return False
+    return True
 
 
 def _can_be_read(path: Path) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from libs.common.child import Completed
 from services.asr.media import trouble
-from services.asr.media.errors import DiskFull, FfmpegKilled, OutOfMemory, SystemTrouble
+from services.asr.media.errors import DiskFull, FfmpegKilled, InputGone, OutOfMemory, SystemTrouble
 
 # a process's memory has nothing at 0: reading there is an error of the device
 ILL = Path("/proc/self/mem")
@@ -67,6 +67,31 @@ def test_an_input_that_this_machine_cannot_read_is_its_disks_trouble(tmp_path: P
     found = judged(said, inputs=(readable, ILL))
     assert isinstance(found, SystemTrouble)
     assert found.reason == "EIO"
+
+
+GONE = [
+    "Error opening input: {}\nError opening input file canonical-1.mp4.\nError opening input files: {}",
+    "av.error.FileNotFoundError: [Errno 2] {}: 'canonical-1.mp4'",
+]
+
+
+@pytest.mark.parametrize("number", [errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.EACCES])
+@pytest.mark.parametrize("said", GONE)
+def test_an_input_whose_disk_is_away_is_this_machines_trouble(said: str, number: int, tmp_path: Path) -> None:
+    found = judged(
+        said.format(os.strerror(number), os.strerror(number)), inputs=(tmp_path / "away" / "a.mp4",)
+    )
+    assert isinstance(found, SystemTrouble)
+    assert found.reason == "INPUT_GONE"
+    assert isinstance(trouble.of_error(OSError(number, text), [away], said=""), SystemTrouble)
+
+
+@pytest.mark.parametrize("said", GONE)
+def test_an_input_that_is_there_again_is_tried_again_and_charged(said: str, tmp_path: Path) -> None:
+    """Bytes may name files that never were there."""
+    (tmp_path / "a.mp4").write_bytes(b"whole")
+    text = os.strerror(errno.ENOENT)
+    assert isinstance(judged(said.format(text, text), inputs=(tmp_path / "a.mp4",)), InputGone)
 
 
 def test_what_names_no_trouble_of_the_machine_is_the_recordings() -> None:
