@@ -78,9 +78,8 @@ GONE = [
 @pytest.mark.parametrize("number", [errno.ENOENT, errno.ENOTDIR, errno.ESTALE, errno.EACCES])
 @pytest.mark.parametrize("said", GONE)
 def test_an_input_whose_disk_is_away_is_this_machines_trouble(said: str, number: int, tmp_path: Path) -> None:
-    found = judged(
-        said.format(os.strerror(number), os.strerror(number)), inputs=(tmp_path / "away" / "a.mp4",)
-    )
+    text, away = os.strerror(number), tmp_path / "away" / "a.mp4"
+    found = judged(said.format(text, text), inputs=(away,))
     assert isinstance(found, SystemTrouble)
     assert found.reason == "INPUT_GONE"
     assert isinstance(trouble.of_error(OSError(number, text), [away], said=""), SystemTrouble)
