@@ -59,10 +59,10 @@ def of_error(error: Exception, inputs: Sequence[Path] | None, *, said: str) -> E
         return _of_gone(inputs or (), said)
     if number == errno.ENOMEM and inputs is not None:
         return OutOfMemory(f"no memory was to be had for reading the recording: {said}")
-    if number == errno.EIO and inputs is not None and all(map(_can_be_read, inputs)):
-        return None  # demuxers say so of broken bytes, too
+    # demuxers say so of broken bytes, too
+    broken = number == errno.EIO and inputs is not None and all(map(_can_be_read, inputs))
     found = OSError(number, os.strerror(number))
-    if not machine.is_machines(found):
+    if broken or not machine.is_machines(found):
         return None
     if machine.is_full(found):
         return DiskFull(f"the scratch folder's disk is full: {said}")
