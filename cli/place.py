@@ -22,6 +22,7 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     import asyncpg
     import sqlalchemy.exc
 
+    from libs.common.credentials import InsecureTransport
     from libs.common.database_dump import DumpFailed
     from libs.common.objects import ObjectStoreError
     from libs.common.postgres import PostgresUnavailable
@@ -34,7 +35,9 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return asyncio.run(work())
     except ValidationError as error:
         raise click.ClickException(f"settings are wrong:\n{settings_error.explain(error)}") from error
-    except (Refused, DataFolderInUse, PostgresUnavailable, DumpFailed, ObjectStoreError) as error:
+    except (
+        Refused, DataFolderInUse, PostgresUnavailable, DumpFailed, ObjectStoreError, InsecureTransport
+    ) as error:  # fmt: skip
         raise click.ClickException(str(error)) from error
     except (asyncpg.PostgresError, sqlalchemy.exc.DBAPIError) as error:
         said = getattr(error, "orig", None) or error

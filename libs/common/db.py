@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 from libs.common.lane import Connection, session_settings
+from libs.common.plaintext import permit_database
 from libs.common.settings import DatabaseSettings
 
 # Classes and codes of SQLSTATE after which the same call may succeed: connection (08), rolled back by
@@ -28,13 +29,16 @@ def async_url(url: str) -> URL:
 
     ``sslmode`` is as for libpq; the roots that it verifies by are those of PGSSLROOTCERT.
 
-    Raises ``ValueError`` for another database or driver.
+    Raises:
+        ValueError: another database or driver.
+        InsecureTransport: it is on another machine, without TLS.
     """
     parsed = make_url(url)
     if parsed.drivername not in {"postgresql+asyncpg", "postgresql", "postgres"}:
         raise ValueError(
             f"the database must be postgresql:// or postgresql+asyncpg://, not {parsed.drivername}://"
         )
+    permit_database(url)
     query = {"ssl" if name == "sslmode" else name: value for name, value in parsed.query.items()}
     return parsed.set(drivername="postgresql+asyncpg", query=query)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import asyncpg
 
+from libs.common.plaintext import permit_database
 from libs.common.settings import DatabaseSettings
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ _PLAN = {
 
 
 def driver_url(url: str) -> str:
-    """Return a database URL as asyncpg itself takes it."""
+    """Return a database URL as asyncpg itself takes it. Raises InsecureTransport: see `permit_database`."""
+    permit_database(url)
     return url.replace("postgresql+asyncpg://", "postgresql://", 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -35,7 +35,11 @@ class DatabaseSettings(BaseSettings):
     @field_validator("url")
     @classmethod
     def _name_the_driver(cls, url: str) -> str:
-        note_secret(unquote(urlsplit(url).password or ""))
+        parts = urlsplit(url)
+        note_secret(unquote(parts.password or ""))
+        if "password" in (given := dict(parse_qsl(parts.query))):  # command lines would tell it
+            note_secret(given["password"])
+            raise ValueError("the password stands before the host, user:password@host, or in a ?passfile=")
         scheme, separator, rest = url.partition("://")
         if scheme in {"postgresql", "postgres"}:
             return f"postgresql+asyncpg{separator}{rest}"
@@ -144,6 +148,14 @@ class TelemetrySettings(BaseSettings):
     def measures(self) -> bool:
         """Whether anybody is told of metrics, so that taking those that cost a query is worth it."""
         return bool(self.otlp_endpoint or self.metrics_listen)
+
+
+class OtlpEnvironment(BaseSettings):
+    """What the exporters read themselves: keys of the collector among it, which are noted as secrets."""
+
+    model_config = SettingsConfigDict(frozen=True)
+
+    headers: str = Field(default="", repr=False, validation_alias="OTEL_EXPORTER_OTLP_HEADERS")
 
 
 @dataclass(frozen=True)

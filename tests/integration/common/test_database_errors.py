@@ -181,7 +181,7 @@ async def test_a_killed_connection_is_transient_and_the_next_transaction_gets_a_
     [
         "postgresql://nobody@127.0.0.1:1/nothing",
         "postgresql://nobody@/nothing?host=/nonexistent/socket",
-        "postgresql://nobody@no-such-host.invalid/nothing",
+        "postgresql://nobody@no-such-host.invalid/nothing?sslmode=require",
     ],
 )
 async def test_a_server_that_is_not_there_is_transient(url: str) -> None:

@@ -5,11 +5,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from libs.common import telemetry
+from libs.common import database_dump, database_roles, migrate, plaintext, telemetry
 from libs.common.credentials import InsecureTransport
+from libs.common.db import Database
+from libs.common.lane import connect
 from libs.common.objects import open_url
-from libs.common.plaintext import permit_url
-from libs.common.settings import StoreSettings, TelemetrySettings
+from libs.common.plaintext import permit_database, permit_url
+from libs.common.settings import DatabaseSettings, StoreSettings, TelemetrySettings
 from libs.common.surroundings import WorkerSurroundings
 from services.asr.slicing.mount import build_worker
 from services.asr.slicing.settings import SlicingWorkerSettings
@@ -87,3 +89,94 @@ async def test_a_slicing_worker_refuses_at_its_start_not_at_its_first_run(monkey
     worker = build_worker(settings, WorkerSurroundings(surroundings.transport, surroundings.peers, store))
     with pytest.raises(InsecureTransport):
         await worker.start()
+
+
+DATABASE = "postgresql://ann@away.example/frontrow"
+
+
+async def _dump() -> None:
+    async with database_dump.snapshot(DATABASE):
+        pass
+
+
+async def _engine() -> None:
+    Database(DatabaseSettings(url=DATABASE), "test")
+
+
+DATABASE_OPENERS = {
+    "a pool": _engine,
+    "a lane": lambda: connect(DatabaseSettings(url=DATABASE), "test"),
+    "a migration": lambda: migrate.upgrade(DATABASE, "task"),
+    "a look at revisions": lambda: migrate.status(DATABASE, "task"),
+    "the roles": lambda: database_roles.apply(DATABASE, ["task"]),
+    "a backup": _dump,
+}
+
+
+@pytest.mark.parametrize("what", DATABASE_OPENERS)
+async def test_no_row_goes_to_another_machine_in_plaintext(what: str):
+    with pytest.raises(InsecureTransport, match=r"database at away\.example .*sslmode=verify-full"):
+        await DATABASE_OPENERS[what]()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://h/db",
+        "postgresql://ann:secret@h:5432/db?passfile=/p",
+        "postgresql+asyncpg://h/db?sslmode=prefer",
+        "postgresql://h/db?sslmode=disable",
+        "postgresql://127.0.0.1,h/db",
+        "postgresql://127.0.0.1:1,h:2/db",
+        "postgresql:///db?host=h",
+        "postgresql:///db?host=/run,h",
+        "postgresql://127.0.0.1.example.com/db",
+        "postgresql://[fd00::1]:5432/db",
+        "postgresql:///db?service=h",
+    ],
+)
+def test_a_database_beyond_this_machine_needs_tls_that_the_server_can_not_decline(url: str):
+    with pytest.raises(InsecureTransport):
+        permit_database(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://h/db?sslmode=require",
+        "postgresql://h/db?sslmode=verify-full",
+        "postgresql+asyncpg://ann@h1,h2/db?sslmode=verify-ca",
+        "postgresql://127.0.0.1:5432/db",
+        "postgresql://[::1]:5432/db",
+        "postgresql://localhost,127.8.8.8/db",
+        "postgresql:///db",
+        "postgresql:///db?host=/run/postgresql",
+        "postgresql://%2Frun%2Fpostgresql/db",
+        "postgresql://frontrow@/frontrow?host=/tmp/x&port=5432",
+    ],
+)
+def test_a_database_over_tls_by_a_socket_or_on_this_machine_needs_no_permission(url: str):
+    with capture_logs() as lines:
+        permit_database(url)
+    assert lines == []
+
+
+def test_a_database_of_the_environment_is_held_to_the_same(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PGHOST", "away.example")
+    with pytest.raises(InsecureTransport):
+        permit_database("postgresql:///db")
+    monkeypatch.setenv("PGSSLMODE", "verify-full")
+    permit_database("postgresql:///db")
+    with pytest.raises(InsecureTransport):
+        permit_database("postgresql:///db?sslmode=prefer")
+
+
+def test_a_database_whose_host_is_named_may_be_called_and_the_log_says_so_once(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("FRONTROW_PLAINTEXT_HOSTS", "away.example")
+    plaintext._tell_of_database.cache_clear()
+    with capture_logs() as lines:
+        permit_database(DATABASE)
+        permit_database(DATABASE)
+    assert [(line["event"], line["address"]) for line in lines] == [("transport.plaintext", "away.example")]

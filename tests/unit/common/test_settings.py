@@ -65,6 +65,10 @@ def test_plaintext_is_off_unless_asked_for():
         ({}, "FRONTROW_DATABASE_URL: must be set"),
         ({"URL": "mysql://u:secret@h/db"}, "FRONTROW_DATABASE_URL: must begin with postgresql://"),
         (
+            {"URL": "postgresql://u@h/db?password=secret"},
+            "FRONTROW_DATABASE_URL: the password stands before the host",
+        ),
+        (
             {"URL": "postgresql://h/db", "POOL_SIZE": "many"},
             "FRONTROW_DATABASE_POOL_SIZE: Input should be a valid integer",
         ),
