@@ -110,9 +110,12 @@ class TokenFile:
         """
         self._look()
         digest = hashlib.sha256(token.encode()).hexdigest()
-        found = [known for known in self._principals if hmac.compare_digest(known.sha256, digest)]
-        now = datetime.now(UTC)
-        return next((known for known in found if known.expires is None or known.expires > now), None)
+        return _valid([known for known in self._principals if hmac.compare_digest(known.sha256, digest)])
+
+    def now(self, before: Principal) -> Principal | None:
+        """Return what the token of somebody who was found stands for by now; None when it is over or gone."""
+        self._look()
+        return _valid([known for known in self._principals if known.sha256 == before.sha256])
 
     def _look(self) -> None:
         if time.monotonic() - self._looked < _LOOK_SECONDS:
@@ -151,13 +154,18 @@ class Access:
         if authorization is None and allowed == ANYONE:
             return None
         principal = self._identify(authorization)
-        if allowed == ANYONE or principal.roles & (allowed | {ADMIN}):
+        if _fits(principal, allowed):
             return principal
         raise RoleMissing(
             f"{principal.subject} may not call {method}: it takes one of the roles {_listed(allowed)}",
             method=method,
             roles=_listed(allowed),
         )
+
+    def still_admits(self, method: str, principal: Principal) -> bool:
+        """Tell whether who was let in would be let in now, too: by a token that is there, with its roles."""
+        known = self._tokens.now(principal)
+        return known is not None and _fits(known, self._rules.table.get(method, frozenset()))
 
     def admit_to_metrics(self, authorization: str | None) -> Principal:
         """Return who reads the metrics of this process. Raises as `admit` does."""
@@ -180,6 +188,16 @@ class Access:
         if principal is None:
             raise TokenUnknown("this token isn't known here, or its time is over; ask an admin for a new one")
         return principal
+
+
+def _valid(found: list[Principal]) -> Principal | None:
+    """Return the first whose time isn't over, None when there is none."""
+    now = datetime.now(UTC)
+    return next((known for known in found if known.expires is None or known.expires > now), None)
+
+
+def _fits(principal: Principal, allowed: frozenset[str]) -> bool:
+    return allowed == ANYONE or bool(principal.roles & (allowed | {ADMIN}))
 
 
 def _listed(roles: frozenset[str]) -> str:

@@ -207,7 +207,13 @@ class ContextServer:
                     raise InsecureTransport(_UNGUARDED.format(address=address))
             return []
         guard = Access(self._rules, TokenFile(transport.tokens_file))
-        return [access.authorised(guard, certified=transport.tls_client_ca is not None)]
+        step = access.authorised(
+            guard,
+            certified=transport.tls_client_ca is not None,
+            near_alone=not transport.insecure_plaintext,
+            long_polls=self._mounted.long_polls,
+        )
+        return [step]
 
     def _bind(self, server: grpc.aio.Server) -> str:
         transport = self._transport

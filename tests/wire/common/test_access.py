@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import hmac
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
@@ -14,68 +13,17 @@ from libs.common.access import ANYONE, Rules, TokenFile
 from libs.common.bearer import BearerToken
 from libs.common.client import connect, error_info, reason_of
 from libs.common.credentials import InsecureTransport, ServerPair
-from libs.common.interceptors.context import current_actor
+from libs.common.interceptors import access as access_step
 from libs.common.settings import TransportSettings
 from libs.common.testing import eventually
 from tests.wire.common.authority import Authority
-from tests.wire.common.probe import ASK, SERVICE, WATCH, Part, Probe, Request, Response, failure, stub_on
-
-RULES = Rules(
-    {
-        ASK: frozenset({"editor", "worker"}),
-        WATCH: ANYONE,
-        f"/{SERVICE}/Upload": frozenset(),
-        "/grpc.health.v1.Health/Check": ANYONE,
-    },
-    processes=frozenset({"worker"}),
-)
-
-
-def _tokens(folder: Path, **roles: str) -> Path:
-    """Write a file in which each role's token is its name."""
-    path = folder / "tokens.toml"
-    path.write_text("\n".join(_entry(subject, role) for subject, role in roles.items()))
-    return path
-
-
-def _entry(subject: str, role: str, *more: str) -> str:
-    digest = hashlib.sha256(f"token-of-{subject}".encode()).hexdigest()
-    return "\n".join(
-        ["[[tokens]]", f'subject = "{subject}"', f'roles = ["{role}"]', f'sha256 = "{digest}"', *more]
-    )
-
-
-async def _who(_request, _context):
-    return Response(text=current_actor())
-
-
-async def _parts(_request, _context):
-    yield Part()
-
-
-@asynccontextmanager
-async def _guarded(folder: Path, **settings):
-    transport = TransportSettings(tokens_file=folder / "tokens.toml", **settings)
-    async with Probe(ask=_who, watch=_parts).serving(transport=transport, rules=RULES) as stub:
-        yield stub
-
-
-@asynccontextmanager
-async def _as(stub, folder: Path, subject: str, *, actor: str = "", address: str = "", **settings):
-    """Give a stub of somebody who has a token."""
-    mine = folder / f"{subject}.token"
-    mine.write_text(f"token-of-{subject}\n")
-    transport = TransportSettings(token_file=mine, **settings)
-    channel = connect(address or stub.address, transport=transport, actor=actor)
-    try:
-        yield stub_on(channel)
-    finally:
-        await channel.close()
+from tests.wire.common.guarded import calling_as, entry, guarded, who, write_tokens
+from tests.wire.common.probe import ASK, Probe, Request, failure, stub_on
 
 
 async def test_without_a_token_only_what_is_open_to_anyone_can_be_called(tmp_path):
-    _tokens(tmp_path, ann="editor")
-    async with _guarded(tmp_path) as stub:
+    write_tokens(tmp_path, ann="editor")
+    async with guarded(tmp_path) as stub:
         refused = await failure(stub.Ask(Request(), timeout=5))
         assert (refused.code(), reason_of(refused)) == (grpc.StatusCode.UNAUTHENTICATED, "TOKEN_MISSING")
         assert len([part async for part in stub.Watch(Request(), timeout=5)]) == 1
@@ -83,8 +31,8 @@ async def test_without_a_token_only_what_is_open_to_anyone_can_be_called(tmp_pat
 
 @pytest.mark.parametrize("value", ["Bearer nonsense", "Bearer ", "Basic dG9rZW4=", "token-of-ann", ""])
 async def test_what_is_no_known_token_is_refused_and_never_repeated(tmp_path, value):
-    _tokens(tmp_path, ann="editor")
-    async with _guarded(tmp_path) as stub:
+    write_tokens(tmp_path, ann="editor")
+    async with guarded(tmp_path) as stub:
         refused = await failure(stub.Ask(Request(), timeout=5, metadata=(("authorization", value),)))
         assert refused.code() is grpc.StatusCode.UNAUTHENTICATED
         assert reason_of(refused) in {"TOKEN_MISSING", "TOKEN_UNKNOWN"}
@@ -101,7 +49,7 @@ def test_how_long_a_token_takes_tells_nothing_of_those_that_are_known(tmp_path, 
         return compare(one, other)
 
     monkeypatch.setattr(access.hmac, "compare_digest", noting)
-    tokens = TokenFile(_tokens(tmp_path, ann="editor", bob="ops", eve="worker"))
+    tokens = TokenFile(write_tokens(tmp_path, ann="editor", bob="ops", eve="worker"))
     for token, subject in (("token-of-ann", "ann"), ("token-of-eve", "eve"), ("token-of-nobody", None)):
         seen.clear()
         found = tokens.find(token)
@@ -112,8 +60,8 @@ def test_how_long_a_token_takes_tells_nothing_of_those_that_are_known(tmp_path, 
 
 
 async def test_of_two_tokens_none_is_taken(tmp_path):
-    _tokens(tmp_path, ann="editor", root="admin")
-    async with _guarded(tmp_path) as stub:
+    write_tokens(tmp_path, ann="editor", root="admin")
+    async with guarded(tmp_path) as stub:
         for tokens in (("root", "ann"), ("ann", "nobody"), ("ann", "ann")):
             twice = tuple(("authorization", f"Bearer token-of-{name}") for name in tokens)
             error = await failure(stub.Ask(Request(), metadata=twice))
@@ -121,28 +69,28 @@ async def test_of_two_tokens_none_is_taken(tmp_path):
 
 
 async def test_a_role_that_a_method_does_not_name_may_not_call_it(tmp_path):
-    _tokens(tmp_path, ann="editor", sue="spider", root="admin")
-    async with _guarded(tmp_path) as stub:
-        async with _as(stub, tmp_path, "sue") as sue:
+    write_tokens(tmp_path, ann="editor", sue="spider", root="admin")
+    async with guarded(tmp_path) as stub:
+        async with calling_as(stub, tmp_path, "sue") as sue:
             refused = await failure(sue.Ask(Request(), timeout=5))
             assert (refused.code(), reason_of(refused)) == (grpc.StatusCode.PERMISSION_DENIED, "ROLE_MISSING")
             assert error_info(refused).metadata["roles"] == "admin, editor, worker"
-        async with _as(stub, tmp_path, "root") as root:
+        async with calling_as(stub, tmp_path, "root") as root:
             assert (await root.Ask(Request(), timeout=5)).text == "root"
 
 
 async def test_a_stranger_acts_for_nobody_whomever_it_names(tmp_path):
-    _tokens(tmp_path, ann="editor")
+    write_tokens(tmp_path, ann="editor")
     transport = TransportSettings(tokens_file=tmp_path / "tokens.toml")
-    async with Probe(ask=_who).serving(transport=transport, rules=Rules({ASK: ANYONE})) as stub:
+    async with Probe(ask=who).serving(transport=transport, rules=Rules({ASK: ANYONE})) as stub:
         channel = connect(stub.address, actor="ann")
         assert (await stub_on(channel).Ask(Request(), timeout=5)).text == ""
         await channel.close()
 
 
 async def test_what_the_table_does_not_name_only_an_admin_may_call(tmp_path):
-    _tokens(tmp_path, ann="editor", root="admin")
-    async with _guarded(tmp_path) as stub, _as(stub, tmp_path, "ann") as ann:
+    write_tokens(tmp_path, ann="editor", root="admin")
+    async with guarded(tmp_path) as stub, calling_as(stub, tmp_path, "ann") as ann:
         for method in ("Upload", "Chat"):
             call = getattr(ann, method)(timeout=5)
             await call.done_writing()
@@ -150,28 +98,28 @@ async def test_what_the_table_does_not_name_only_an_admin_may_call(tmp_path):
 
 
 async def test_a_person_acts_as_the_tokens_subject_and_a_process_for_whom_it_names(tmp_path):
-    _tokens(tmp_path, ann="editor", loader="worker")
-    async with _guarded(tmp_path) as stub:
-        async with _as(stub, tmp_path, "ann", actor="somebody else") as ann:
+    write_tokens(tmp_path, ann="editor", loader="worker")
+    async with guarded(tmp_path) as stub:
+        async with calling_as(stub, tmp_path, "ann", actor="somebody else") as ann:
             assert (await ann.Ask(Request(), timeout=5)).text == "ann"
-        async with _as(stub, tmp_path, "loader", actor="ann") as loader:
+        async with calling_as(stub, tmp_path, "loader", actor="ann") as loader:
             assert (await loader.Ask(Request(), timeout=5)).text == "ann"
-        async with _as(stub, tmp_path, "loader") as loader:
+        async with calling_as(stub, tmp_path, "loader") as loader:
             assert (await loader.Ask(Request(), timeout=5)).text == "loader"
 
 
 async def test_tokens_are_added_and_withdrawn_without_a_restart_of_server_or_client(tmp_path):
-    _tokens(tmp_path, ann="editor")
-    async with _guarded(tmp_path) as stub, _as(stub, tmp_path, "ann") as ann:
+    write_tokens(tmp_path, ann="editor")
+    async with guarded(tmp_path) as stub, calling_as(stub, tmp_path, "ann") as ann:
         assert (await ann.Ask(Request(), timeout=5)).text == "ann"
-        _tokens(tmp_path, anna="editor")
+        write_tokens(tmp_path, anna="editor")
         await eventually(lambda: _code(ann, grpc.StatusCode.UNAUTHENTICATED))
         (tmp_path / "ann.token").write_text("token-of-anna\n")
         await eventually(lambda: _code(ann, grpc.StatusCode.OK))
 
 
 async def test_a_broken_file_of_tokens_changes_nothing(tmp_path):
-    path = _tokens(tmp_path, ann="editor")
+    path = write_tokens(tmp_path, ann="editor")
     tokens = TokenFile(path)
     path.write_text("[[tokens]]\nsubject = ")
     assert await eventually(lambda: tokens.find("token-of-ann"))
@@ -182,7 +130,7 @@ async def test_a_broken_file_of_tokens_changes_nothing(tmp_path):
 def test_a_token_whose_time_is_over_is_unknown(tmp_path):
     path = tmp_path / "tokens.toml"
     past, future = "expires = 2020-01-01T00:00:00Z", "expires = 2999-01-01T00:00:00Z"
-    path.write_text(_entry("old", "editor", past) + "\n" + _entry("new", "editor", future))
+    path.write_text(entry("old", "editor", past) + "\n" + entry("new", "editor", future))
     tokens = TokenFile(path)
     assert tokens.find("token-of-old") is None
     assert tokens.find("token-of-new").subject == "new"
@@ -228,24 +176,58 @@ def test_the_old_token_is_sent_while_its_file_is_being_written(tmp_path):
 async def test_a_process_needs_its_certificate_and_people_do_not(tmp_path, monkeypatch):
     authority = Authority(tmp_path)
     certificate, key = authority.issue("server")
-    _tokens(tmp_path, ann="editor", loader="worker")
+    write_tokens(tmp_path, ann="editor", loader="worker")
     settings = {"tls_cert": certificate, "tls_key": key, "tls_client_ca": authority.roots}
-    async with _guarded(tmp_path, **settings, process_listen="127.0.0.1:0") as stub:
+    async with guarded(tmp_path, **settings, process_listen="127.0.0.1:0") as stub:
         inside = stub.server.bound_for_processes
         mine = dict(zip(("tls_cert", "tls_key"), authority.issue("loader"), strict=True))
         trusting = {"tls_ca": authority.roots}
-        async with _as(stub, tmp_path, "ann", **trusting) as ann:
+        async with calling_as(stub, tmp_path, "ann", **trusting) as ann:
             assert (await ann.Ask(Request(), timeout=5)).text == "ann"
-        async with _as(stub, tmp_path, "loader", **trusting) as loader:
+        async with calling_as(stub, tmp_path, "loader", **trusting) as loader:
             assert reason_of(await failure(loader.Ask(Request(), timeout=5))) == "CERTIFICATE_MISSING"
-        async with _as(stub, tmp_path, "loader", address=inside, **trusting) as loader:
+        async with calling_as(stub, tmp_path, "loader", address=inside, **trusting) as loader:
             assert (await failure(loader.Ask(Request(), timeout=5))).code() is grpc.StatusCode.UNAVAILABLE
-        async with _as(stub, tmp_path, "loader", address=inside, **trusting, **mine) as loader:
+        async with calling_as(stub, tmp_path, "loader", address=inside, **trusting, **mine) as loader:
             assert (await loader.Ask(Request(), timeout=5)).text == "loader"
         # the probe of a container has its process's settings and asks at the address for people
         monkeypatch.setenv("FRONTROW_TLS_CA", str(authority.roots))
         monkeypatch.setenv("FRONTROW_TOKEN_FILE", str(tmp_path / "loader.token"))
         assert await asyncio.to_thread(health_probe.main, stub.address) == 0
+
+
+@pytest.mark.parametrize(
+    ("peer", "near"),
+    [
+        ("ipv4:127.0.0.1:4711", True),
+        ("ipv4:127.9.9.9:4711", True),
+        ("ipv6:%5B::1%5D:4711", True),
+        ("ipv6:[::ffff:127.0.0.1]:4711", True),
+        ("unix:", True),
+        ("ipv4:10.0.0.1:4711", False),
+        ("ipv6:%5Bfd00::1%5D:4711", False),
+        ("ipv6:[::ffff:10.0.0.1]:4711", False),
+        ("vsock:1:2", False),
+        ("", False),
+    ],
+)
+def test_whether_a_peer_is_on_this_machine_is_told_by_its_address(peer, near):
+    assert access_step.is_near(peer) is near
+
+
+async def test_without_certificates_a_process_s_token_is_good_on_this_machine_alone(tmp_path, monkeypatch):
+    certificate, key = Authority(tmp_path).issue("server")
+    write_tokens(tmp_path, ann="editor", loader="worker")
+    trusting = {"tls_ca": tmp_path / "ca.pem"}
+    async with (
+        guarded(tmp_path, tls_cert=certificate, tls_key=key) as stub,
+        calling_as(stub, tmp_path, "loader", **trusting) as loader,
+        calling_as(stub, tmp_path, "ann", **trusting) as ann,
+    ):
+        assert (await loader.Ask(Request(), timeout=5)).text == "loader"
+        monkeypatch.setattr(access_step, "is_near", lambda peer: not peer.startswith("ipv4:"))
+        assert reason_of(await failure(loader.Ask(Request(), timeout=5))) == "CERTIFICATE_MISSING"
+        assert (await ann.Ask(Request(), timeout=5)).text == "ann"
 
 
 async def test_a_new_certificate_is_shown_from_the_next_connection_on(tmp_path):
