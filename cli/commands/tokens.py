@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -49,7 +50,8 @@ def tokens() -> None:
 @click.option("--role", "roles", type=click.Choice(ROLES), multiple=True, required=True, help="Repeatable.")
 @click.option("--days", type=click.IntRange(1, 3650), help="Valid for so long; without it until removed.")
 @_file_option
-def add(subject: str, roles: tuple[str, ...], days: int | None, path: Path) -> None:
+@json_option
+def add(subject: str, roles: tuple[str, ...], days: int | None, path: Path, as_json: bool) -> None:
     """Make a token and print it, this once.
 
     \b
@@ -65,6 +67,9 @@ def add(subject: str, roles: tuple[str, ...], days: int | None, path: Path) -> N
     except ValueError as error:
         raise click.UsageError("SUBJECT is a name of 1 to 200 characters") from error
     _change(path, lambda known: [*known, made])
+    if as_json:
+        print_json({**_as_dict(made), "token": token})
+        return
     click.echo(token)
     click.echo(f"{subject} has it from now on: {path}", err=True)  # stdout may go into a file
 
@@ -73,7 +78,8 @@ def add(subject: str, roles: tuple[str, ...], days: int | None, path: Path) -> N
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @click.argument("processes", metavar="NAME=ROLE[,ROLE]…", nargs=-1, required=True)
 @_file_option
-def init(folder: Path, processes: tuple[str, ...], path: Path) -> None:
+@json_option
+def init(folder: Path, processes: tuple[str, ...], path: Path, as_json: bool) -> None:
     """Give each process NAME a token of its own, in FOLDER/NAME/token, where it has none.
 
     Run it again at any time, e.g. at each start: tokens that are there stay, and the servers' file learns
@@ -84,11 +90,17 @@ def init(folder: Path, processes: tuple[str, ...], path: Path) -> None:
       frontrow tokens init pki task=service asr-worker=worker cli=admin --file pki/tokens.toml
     """
     wanted = [_process(text) for text in processes]
+    done: list[dict[str, str]] = []
     for name, roles in wanted:
         try:
-            console.print(f"{name}: {_bring(folder / name / 'token', name, roles, path)}", highlight=False)
+            done.append({"name": name, "done": _bring(folder / name / "token", name, roles, path)})
         except OSError as error:
             raise click.ClickException(f"{folder / name}: {error.strerror}") from error
+    if as_json:
+        print_json(done)
+        return
+    for one in done:
+        console.print(f"{one['name']}: {one['done']}", highlight=False)
 
 
 @tokens.command("list")
@@ -103,7 +115,7 @@ def list_tokens(path: Path, as_json: bool) -> None:
     """
     known = _known(path)
     if as_json:
-        print_json([{"id": _id(one), **one.model_dump(mode="json", exclude={"sha256"})} for one in known])
+        print_json([_as_dict(one) for one in known])
         return
     rows = [(_id(one), one.subject, ", ".join(sorted(one.roles)), one.expires or "") for one in known]
     print_table(["id", "subject", "roles", "valid until (UTC)"], rows, empty="Nobody has a token.")
@@ -112,8 +124,9 @@ def list_tokens(path: Path, as_json: bool) -> None:
 @tokens.command()
 @click.argument("token_id", metavar="ID")
 @_file_option
-def remove(token_id: str, path: Path) -> None:
-    """Take a token away; servers refuse it within a second or two.
+@json_option
+def remove(token_id: str, path: Path, as_json: bool) -> None:
+    """Take a token away; servers refuse it, and end what it began, within some seconds.
 
     \b
     Example:
@@ -123,6 +136,9 @@ def remove(token_id: str, path: Path) -> None:
     if not found:
         raise click.ClickException(f"no token {token_id}: `frontrow tokens list` shows the ids")
     _change(path, lambda known: [one for one in known if _id(one) != token_id])
+    if as_json:
+        print_json(_as_dict(found[0]))
+        return
     console.print(f"{found[0].subject}'s token {token_id} is gone", markup=False, highlight=False)
 
 
@@ -158,6 +174,11 @@ def _digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+def _as_dict(principal: Principal) -> dict[str, Any]:
+    """Return what may be told of a token."""
+    return {"id": _id(principal), **principal.model_dump(mode="json", exclude={"sha256"})}
+
+
 def _id(principal: Principal) -> str:
     """Return the first characters of the hash: enough to tell tokens apart."""
     return principal.sha256[:8]
@@ -171,8 +192,10 @@ def _known(path: Path) -> tuple[Principal, ...]:
 
 
 def _change(path: Path, change: Callable[[Sequence[Principal]], Sequence[Principal]]) -> None:
+    """Write the file anew; two at once would undo each other's change, a removal among them."""
     try:
-        private_file.write(path, "\n".join(map(_entry, change(_known(path)))))
+        with private_file.alone(path.absolute().parent):
+            private_file.write(path, "\n".join(map(_entry, change(_known(path)))))
     except OSError as error:
         raise click.ClickException(f"{path} can't be written: {error.strerror}") from error
 

@@ -1,5 +1,6 @@
 """The passwords of the contexts' database roles: files of PGPASSFILE's form, which every client reads."""
 
+import fcntl
 import os
 import re
 import secrets
@@ -28,6 +29,7 @@ def passwords_in(path: Path, schemas: Sequence[str]) -> dict[str, str]:
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(handle, "r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # two at once would each make passwords of their own
         if os.fstat(handle).st_mode & 0o077:
             raise UnusablePasswords(f"others can read {path}: chmod 600 it, as PostgreSQL's clients demand")
         text = file.read()

@@ -16,7 +16,7 @@ from cli.main import main
 
 ROOT = Path(__file__).resolve().parents[3]
 # `up` runs until it is stopped; the others print what goes into a file or a shell.
-WITHOUT_JSON = {"up", "export", "completion", "tokens add", "tokens init", "tokens remove"}
+WITHOUT_JSON = {"up", "export", "completion"}
 
 
 def commands(command: click.Command = main, path: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -3,6 +3,7 @@
 import base64
 import json
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from cli.commands import tokens
 from cli.main import main
-from libs.common.access import TokenFile
+from libs.common import private_file
+from libs.common.access import Principal, TokenFile
 
 
 @pytest.fixture
@@ -47,6 +49,45 @@ def test_tokens_are_listed_without_their_hashes_and_taken_away_one_at_a_time(pat
     left = TokenFile(path)
     assert left.find(first) is None
     assert left.find(second) is not None
+
+
+def test_programs_get_a_token_with_its_id_and_are_told_what_was_taken_away(path: Path) -> None:
+    made = json.loads(_run(path, "add", "ann", "--role", "editor", "--json").stdout)
+    principal = TokenFile(path).find(made["token"])
+    assert principal is not None
+    assert (made["subject"], made["roles"], made["expires"]) == ("ann", ["editor"], None)
+    gone = json.loads(_run(path, "remove", made["id"], "--json").stdout)
+    assert gone == {name: made[name] for name in ("id", "subject", "roles", "expires")}
+    assert TokenFile(path).find(made["token"]) is None
+
+
+def test_changes_at_once_undo_nobody_elses(path: Path) -> None:
+    _run(path, "add", "goes", "--role", "editor")
+
+    def add(number: int) -> None:
+        made = Principal(subject=f"stays {number}", roles=frozenset({"ops"}), sha256=f"{number:064x}")
+        tokens._change(path, lambda known: [*known, made])
+
+    def remove(_: int) -> None:
+        tokens._change(path, lambda known: [one for one in known if one.subject != "goes"])
+
+    with ThreadPoolExecutor(8) as pool:
+        for change in [pool.submit(remove if one == 20 else add, one) for one in range(40)]:
+            change.result()
+    subjects = [one["subject"] for one in json.loads(_run(path, "list", "--json").stdout)]
+    assert sorted(subjects) == sorted(f"stays {one}" for one in range(40) if one != 20)
+
+
+def test_a_file_that_an_administrator_changes_still_belongs_to_the_servers_user(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[int, int]] = []
+    monkeypatch.setattr(private_file.os, "chown", lambda _, user, group: given.append((user, group)))
+    _run(path, "add", "ann", "--role", "editor")
+    assert given == []
+    _run(path, "add", "bob", "--role", "editor")
+    there = path.stat()
+    assert given == [(there.st_uid, there.st_gid)]
 
 
 def test_what_is_wrong_is_told(path: Path) -> None:
