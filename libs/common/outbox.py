@@ -93,6 +93,9 @@ class OutboxRelay:
             None, "outbox.calls", ("context", "kind", "outcome"),
             unit="{call}", description="calls of an outbox: sent, postponed, or refused for good",
         )  # fmt: skip
+        for kind in self._senders:
+            for outcome in ("sent", "postponed", "rejected"):  # a rise from nothing is no rise
+                self._ended_calls.add(self._context, kind, outcome, count=0)
         self._loop = Periodic("outbox", interval_seconds, self.relay)
 
     def wake(self) -> None:

@@ -16,6 +16,8 @@ from services.task.states import FINAL, Status
 
 MOST_TYPES = 50
 """How many types of work have series of their own; the rest is `other`. Creators choose types."""
+CAUSES = ("stale", "stalled", "failed", "released", "reply_lost")
+"""Why a task waits again after a run: `Ended.cause` where its status isn't final."""
 
 
 class TaskMetrics:
@@ -89,6 +91,7 @@ class TaskMetrics:
             level.forget()
         for row in rows[:MOST_TYPES]:
             kind = row["type"]
+            self._kind(kind)
             for status in Status:
                 self._depth.set(int(row[status.value]), kind, status.value)
             age = row["oldest_age"]
@@ -101,4 +104,9 @@ class TaskMetrics:
             if len(self._types) >= MOST_TYPES:
                 return OTHER
             self._types.add(task_type)
+            # seen before the first one: a rise from nothing is no rise
+            for status in FINAL:
+                self._finished.add(task_type, status.value, count=0)
+            for cause in CAUSES:
+                self._requeues.add(task_type, cause, count=0)
         return task_type

@@ -35,6 +35,8 @@ INGEST, REVIEW, TASK, ASR = (
 SPOKEN_SECONDS = "25"
 # What Prometheus itself adds to whatever it fetches.
 TARGET_LABELS = {"job", "instance"}
+# Their values are all on the page before anything happened, or no alert would see the first event.
+_OF_EVENTS = {"server", "check", "status", "cause", "outcome", "layer", "write", "store"}
 
 Answer = TypeVar("Answer")
 
@@ -253,8 +255,11 @@ def test_dashboard_and_alerts_name_only_metrics_and_labels_that_a_running_system
 ) -> None:
     everything_done(system)
     labels: dict[str, set[str]] = {"up": set()}
+    values: dict[str, set[str]] = {}
     for sample in system.samples():
         labels.setdefault(sample.name, set()).update(sample.labels)
+        for label, value in sample.labels.items():
+            values.setdefault(label, set()).add(value)
     used = [(title, expression, legend) for title, expression, legend in _panels()]
     used += [(alert, expression, "") for alert, expression in _alerts()]
     assert len(used) > 40
@@ -266,6 +271,11 @@ def test_dashboard_and_alerts_name_only_metrics_and_labels_that_a_running_system
             matched = {matcher.name for matcher in selector.matchers.matchers}
             known = labels[selector.name] | TARGET_LABELS
             assert matched <= known, f"{title}: {selector.name} has no {matched - known}"
+            for matcher in selector.matchers.matchers:
+                if matcher.name in _OF_EVENTS:
+                    asked = set(matcher.value.split("|"))
+                    there = values[matcher.name]
+                    assert asked <= there, f"{title}: {matcher.name} is never {asked - there}"
         known = set().union(*(labels[selector.name] for selector in read)) | TARGET_LABELS
         shown = set(re.findall(r"{{(\w+)}}", legend)) | _grouped_by(expression)
         assert shown <= known, f"{title}: no {shown - known}"

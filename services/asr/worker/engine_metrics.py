@@ -44,6 +44,8 @@ class MeasuredEngine:
     ) -> tuple[str, list[Segment]]:
         """See Engine."""
         name = await self._engine.name()
+        for outcome in ("done", "failed"):  # seen before the first one: a rise from nothing is no rise
+            self._chunks.add(name, outcome, count=0)
         began = time.monotonic()
         try:
             heard = await self._engine.transcribe(wav, span, on_position)

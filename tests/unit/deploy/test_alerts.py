@@ -1,0 +1,58 @@
+"""What alerts and dashboard say of methods, codes and reasons is held to the servers' own."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import promql_parser
+import yaml
+
+from tests.soak.system.fuzz.methods import every_method
+from tests.unit.cli.reasons import given
+
+ROOT = Path(__file__).resolve().parents[3]
+# They wait for work, or look at all that is stored.
+LONG = {"ClaimTasks", "CleanUpMedia", "VerifyMedia", "FindSimilar"}
+DURATION = "frontrow_rpc_server_duration_seconds_bucket"
+
+
+def _expressions() -> Iterator[tuple[str, str]]:
+    rules = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yaml").read_text(encoding="utf-8"))
+    for group in rules["groups"]:
+        yield from ((rule["alert"], rule["expr"]) for rule in group["rules"])
+    dashboard = json.loads((ROOT / "deploy" / "grafana" / "frontrow.json").read_text(encoding="utf-8"))
+    for panel in dashboard["panels"]:
+        yield from ((panel["title"], target["expr"]) for target in panel.get("targets", ()))
+
+
+def _values(label: str) -> Iterator[tuple[str, str]]:
+    """Yield the values that an expression asks of a label, and where."""
+    for title, expression in _expressions():
+        for asked in re.findall(rf'\b{label}(?:=|=~|!=|!~)"([^"]*)"', expression):
+            yield from ((title, value) for value in asked.split("|"))
+
+
+def test_calls_that_last_by_their_nature_are_never_called_slow_and_no_others_are_left_out() -> None:
+    lasting = {one.path for one in every_method() if one.client_streams or one.server_streams}
+    lasting |= {one.path for one in every_method() if one.name in LONG}
+    asked = [(title, expression) for title, expression in _expressions() if DURATION in expression]
+    assert len(asked) == 2  # the alert and the panel
+    for title, expression in asked:
+        (left_out,) = re.findall(r'method!~"([^"]*)"', expression)
+        found = {one.path for one in every_method() if re.fullmatch(left_out, one.path)}
+        assert found == lasting, f"{title}: {found ^ lasting}"
+
+
+def test_every_code_and_every_reason_that_is_asked_for_is_one_that_a_call_may_have() -> None:
+    codes = {code.name for code in grpc.StatusCode}
+    assert {value for _, value in _values("code")} <= codes
+    reasons = {value for _, value in _values("reason")}
+    assert len(reasons) > 3
+    assert reasons <= given()
+
+
+def test_every_expression_is_one_that_prometheus_reads() -> None:
+    for _, expression in _expressions():
+        promql_parser.parse(expression.replace("$__rate_interval", "5m"))
