@@ -9,11 +9,15 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
+import structlog
 from pydantic import ValidationError
 
 from libs.common import migrate, telemetry
+from libs.common.redaction import redacted
 from libs.common.settings import DatabaseSettings, TelemetrySettings
 from libs.common.settings_error import explain
+
+log = structlog.get_logger(__name__)
 
 CONTEXTS = ("task", "review", "asr", "ingest")
 """In start order: each context calls only those before it."""
@@ -31,7 +35,12 @@ def main(names: list[str]) -> int:
     except ValidationError as error:
         sys.stderr.write(f"settings are wrong:\n{explain(error)}\n")
         return 2
-    asyncio.run(upgrade(database, names or CONTEXTS))
+    try:
+        asyncio.run(upgrade(database, names or CONTEXTS))
+    except Exception as error:
+        log.exception("migrate.failed")
+        sys.stderr.write(f"migrate: {redacted(str(error))}\n")
+        return 1
     return 0
 
 

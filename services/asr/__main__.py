@@ -2,7 +2,7 @@
 
 import sys
 
-from libs.common import migrate
+from libs.common.migrate_at_start import upgrade_when_there
 from libs.common.server import Mounted, run
 from libs.common.settings import CommonSettings
 from services.access import RULES
@@ -12,7 +12,7 @@ from services.asr.settings import AsrSettings
 
 async def _mount() -> tuple[str, Mounted]:
     settings, common = AsrSettings(), CommonSettings.from_environment().of("asr")
-    await migrate.upgrade(common.database.url, "asr")
+    await upgrade_when_there(common.database, "asr")
     return settings.listen, await mount(settings, common)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from libs.common import migrate
+from libs.common.migrate_at_start import upgrade_when_there
 from libs.common.server import Mounted, run
 from libs.common.settings import CommonSettings
 from services.access import RULES
@@ -14,7 +14,7 @@ from services.ingest.settings import IngestSettings
 
 async def _mount() -> tuple[str, Mounted]:
     settings, common = IngestSettings(), CommonSettings.from_environment().of("ingest")
-    await migrate.upgrade(common.database.url, "ingest")
+    await upgrade_when_there(common.database, "ingest")
     return settings.listen, await mount(settings, common)
 
 

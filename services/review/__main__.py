@@ -2,7 +2,7 @@
 
 import sys
 
-from libs.common import migrate
+from libs.common.migrate_at_start import upgrade_when_there
 from libs.common.server import Mounted, run
 from libs.common.settings import CommonSettings
 from services.access import RULES
@@ -12,7 +12,7 @@ from services.review.settings import ReviewSettings
 
 async def _mount() -> tuple[str, Mounted]:
     settings, common = ReviewSettings(), CommonSettings.from_environment().of("review")
-    await migrate.upgrade(common.database.url, "review")
+    await upgrade_when_there(common.database, "review")
     return settings.listen, await mount(settings, common)
 
 

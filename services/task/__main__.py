@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from libs.common import migrate
+from libs.common.migrate_at_start import upgrade_when_there
 from libs.common.mounted import Mounted
 from libs.common.server import run
 from libs.common.settings import CommonSettings
@@ -15,7 +15,7 @@ from services.task.settings import TaskSettings
 
 async def _mount() -> tuple[str, Mounted]:
     settings, common = TaskSettings(), CommonSettings.from_environment().of("task")
-    await migrate.upgrade(common.database.url, "task")
+    await upgrade_when_there(common.database, "task")
     return settings.listen, await mount(settings, common)
 
 

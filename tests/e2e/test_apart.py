@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import grpc
 import pytest
@@ -62,6 +63,39 @@ def test_a_context_alone_serves_after_the_migration_answers_the_probe_and_stops_
         os.kill(server.pid, signal.SIGTERM)
         assert server.wait(30) == 0
     assert module("libs.common.health_probe", address).returncode == 1
+
+
+def test_a_server_whose_database_is_not_there_yet_waits_for_it_and_stops_on_sigterm(tmp_path: Path) -> None:
+    log, port = tmp_path / "log", free_port()
+    settings = {
+        "FRONTROW_DATABASE_URL": f"postgresql://127.0.0.1:{free_port()}/x",
+        "FRONTROW_TASK_LISTEN": f"127.0.0.1:{port}",
+    }
+    with log.open("wb") as written:
+        server = subprocess.Popen(
+            command([sys.executable, "-m", "services.task"]),
+            stderr=written, cwd=ROOT, env=environment(**settings),
+        )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 60
+        while log.read_text().count("server.waits_for_database") < 2:
+            assert server.poll() is None, log.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel, pytest.raises(grpc.RpcError) as refused:
+            task_service_pb2_grpc.TaskServiceStub(channel).ListTasks(
+                task_service_pb2.ListTasksRequest(), timeout=10
+            )
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+    finally:
+        os.kill(server.pid, signal.SIGTERM)
+        assert server.wait(30) == 0
+
+
+def test_a_migration_without_a_database_says_so_in_a_line() -> None:
+    nowhere = module("services.migrate", FRONTROW_DATABASE_URL=f"postgresql://127.0.0.1:{free_port()}/x")
+    assert nowhere.returncode == 1
+    assert nowhere.stderr.splitlines()[-1].startswith("migrate: ")
 
 
 def free_port() -> int:
