@@ -6,13 +6,14 @@ gRPC server: on loopback whoever is on this machine, elsewhere TLS and a token, 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import ssl
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import socket
+from socket import SHUT_RDWR, socket
 from typing import Any
 
 import structlog
@@ -31,6 +32,8 @@ PATH = "/metrics"
 PREFIX = "frontrow"
 """What the names begin with: `rpc.server.calls` is `frontrow_rpc_server_calls_total` there."""
 _CLIENT_SECONDS = 10.0
+MOST_READERS = 32
+"""Connections at once; one more takes the place of the oldest, which has had the longest time."""
 
 _UNGUARDED = (
     "FRONTROW_METRICS_LISTEN={address} is not a loopback address: set FRONTROW_TLS_CERT, FRONTROW_TLS_KEY "
@@ -117,7 +120,7 @@ def _bound(address: str, registry: CollectorRegistry, access: Access | None, tls
 
 
 class _Server(ThreadingHTTPServer):
-    """Answers each reader in a thread; a slow or broken one holds up nobody."""
+    """Answers each reader in a thread; a slow or broken one holds up nobody, and there are never many."""
 
     daemon_threads = True
 
@@ -128,7 +131,26 @@ class _Server(ThreadingHTTPServer):
         self.registry, self.access, self._tls = registry, access, tls
         # The reader hands its numbers over in a queue of its own: one page at a time.
         self.reading = threading.Lock()
+        # Oldest first, each with what ends it: its own socket is TLS's soon.
+        self._open: dict[socket, socket] = {}
+        self._counting = threading.Lock()
         super().__init__(address, _Page)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Take a new connection, which no one has asked for anything yet."""
+        with self._counting:
+            if len(self._open) >= MOST_READERS:
+                with self._open.pop(next(iter(self._open))) as oldest, contextlib.suppress(OSError):
+                    oldest.shutdown(SHUT_RDWR)  # an OSError: it has just ended by itself
+            self._open[request] = request.dup()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Let a connection go."""
+        with self._counting:
+            if (handle := self._open.pop(request, None)) is not None:
+                handle.close()
+        super().shutdown_request(request)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         """Answer one connection, its handshake first: here, and not where new ones are taken."""

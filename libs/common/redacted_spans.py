@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from opentelemetry.sdk.trace import Event, ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
-from opentelemetry.trace import Status
+from opentelemetry.trace import Link, Status
 from opentelemetry.util.types import AttributeValue
 
 from libs.common.redaction import redacted
@@ -36,13 +36,13 @@ def _without_secrets(span: ReadableSpan) -> ReadableSpan:
     if status.description:
         status = Status(status.status_code, redacted(status.description))
     return ReadableSpan(
-        name=span.name,
+        name=redacted(span.name),
         context=span.get_span_context(),
         parent=span.parent,
         resource=span.resource,
         attributes=_texts(span.attributes),
-        events=[Event(event.name, _texts(event.attributes), event.timestamp) for event in span.events],
-        links=span.links,
+        events=[Event(redacted(one.name), _texts(one.attributes), one.timestamp) for one in span.events],
+        links=[Link(link.context, _texts(link.attributes)) for link in span.links],
         kind=span.kind,
         status=status,
         start_time=span.start_time,
@@ -52,7 +52,12 @@ def _without_secrets(span: ReadableSpan) -> ReadableSpan:
 
 
 def _texts(attributes: Mapping[str, AttributeValue] | None) -> dict[str, AttributeValue]:
-    return {
-        name: redacted(value) if isinstance(value, str) else value
-        for name, value in (attributes or {}).items()
-    }
+    return {name: _told(value) for name, value in (attributes or {}).items()}
+
+
+def _told(value: AttributeValue) -> AttributeValue:
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Sequence) and not isinstance(value, bytes):  # all of one type, as the API has it
+        return tuple(redacted(one) if isinstance(one, str) else one for one in value)  # type: ignore[return-value]
+    return value

@@ -7,14 +7,15 @@ import sys
 import time
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 import structlog
 from opentelemetry import metrics, trace
 
 from libs.common.access import Rules
 from libs.common.ids import uuid7
-from libs.common.redaction import redacted_value
-from libs.common.settings import TelemetrySettings, TransportSettings
+from libs.common.redaction import note_secret, redacted_value
+from libs.common.settings import OtlpEnvironment, TelemetrySettings, TransportSettings
 from libs.common.tally import SCOPE, Tally
 
 if TYPE_CHECKING:
@@ -139,6 +140,8 @@ def _export(tracers: TracerProvider, settings: TelemetrySettings, endpoint: str)
     from libs.common.redacted_spans import RedactingExporter
 
     permit_url(endpoint, "traces and metrics")
+    for _, value in parse_qsl(OtlpEnvironment().headers.replace(",", "&")):
+        note_secret(value)
     insecure = endpoint.startswith("http://")
     exporter = RedactingExporter(OTLPSpanExporter(endpoint=endpoint, insecure=insecure))
     tracers.add_span_processor(BatchSpanProcessor(exporter))

@@ -11,6 +11,10 @@ import pytest
 import structlog
 from frontrow.task.v1 import task_pb2
 from frontrow.worker import Failed, Run, TaskFailed
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import Link, Status, StatusCode
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 
@@ -18,6 +22,7 @@ import services
 from libs.common import telemetry
 from libs.common.bearer import BearerToken
 from libs.common.handlers import without_secrets
+from libs.common.redacted_spans import RedactingExporter
 from libs.common.redaction import HIDDEN, note_secret, quoted, redacted, redacted_value
 from libs.common.settings import DatabaseSettings
 
@@ -124,6 +129,26 @@ def test_no_line_of_the_log_tells_a_secret_not_even_by_an_exception(lines):
     assert CANARY not in text
     assert [line["event"] for line in lines()] == ["run.failed", f"failed with {HIDDEN}"]
     assert all("the fetch failed" in line["exception"] for line in lines())
+
+
+def test_no_span_that_leaves_the_process_tells_a_secret_wherever_it_stands():
+    kept = InMemorySpanExporter()
+    tracers = TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(RedactingExporter(kept)))
+    other = tracers.get_tracer("a").start_span("other")
+    links = [Link(other.get_span_context(), {"why": CANARY})]
+    attributes = {"one": CANARY, "many": [CANARY, "plain"], "number": 3, "numbers": [1, 2]}
+    span = tracers.get_tracer("a").start_span(f"GET {CANARY}", links=links, attributes=attributes)
+    span.add_event(f"asked {CANARY}", {"all": [CANARY]})
+    span.record_exception(RuntimeError(f"failed with {CANARY}"))
+    span.set_status(Status(StatusCode.ERROR, CANARY))
+    span.end()
+    (told,) = kept.get_finished_spans()
+    assert CANARY not in told.to_json()
+    assert told.attributes == {
+        "one": HIDDEN, "many": (HIDDEN, "plain"), "number": 3, "numbers": (1, 2),
+    }  # fmt: skip
+    assert [link.attributes for link in told.links] == [{"why": HIDDEN}]
 
 
 async def test_what_a_handler_says_of_a_failure_is_told_without_secrets():

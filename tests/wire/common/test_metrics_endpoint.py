@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 import ssl
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from libs.common.access import Rules
 from libs.common.credentials import InsecureTransport
-from libs.common.metrics_endpoint import MetricsEndpoint, MetricsUnservable
+from libs.common.metrics_endpoint import MOST_READERS, MetricsEndpoint, MetricsUnservable
 from libs.common.settings import TransportSettings
 from libs.common.telemetry import Telemetry
 from tests.wire.common.authority import Authority
@@ -159,6 +160,24 @@ def test_a_port_that_is_taken_is_named() -> None:
         served(f"127.0.0.1:{taken.getsockname()[1]}"),
     ):
         pass
+
+
+@pytest.mark.parametrize("over_tls", [False, True])
+def test_more_silent_readers_than_there_may_be_cost_no_threads_and_nobody_the_page(
+    tmp_path: Path, over_tls: bool
+) -> None:
+    authority = Authority(tmp_path)
+    pair = dict(zip(("tls_cert", "tls_key"), authority.issue("server"), strict=True)) if over_tls else {}
+    trusting = ssl.create_default_context(cafile=str(authority.roots)) if over_tls else None
+    with served(**pair) as (address, _):
+        host, _, port = address.rpartition(":")
+        before = threading.active_count()
+        silent = [socket.create_connection((host, int(port))) for _ in range(4 * MOST_READERS)]
+        assert fetch(address, tls=trusting)[0] == 200
+        assert threading.active_count() - before <= 2 * MOST_READERS
+        assert silent[0].recv(1) == b""  # the oldest was let go
+        for connection in silent:
+            connection.close()
 
 
 def test_silent_readers_hold_up_nobody_and_many_at_once_all_get_the_whole_page() -> None:
