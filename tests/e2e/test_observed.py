@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc.aio
-import promql_parser
 import pytest
 import yaml
 from frontrow.task.v1 import task_service_pb2 as pb
@@ -26,6 +25,7 @@ from services.asr.media import ffmpeg
 from services.task.loops.gauges import INTERVAL_SECONDS
 from tests.e2e.observed import Observed, observed
 from tests.e2e.process import ROOT
+from tests.unit.deploy.expressions import alerts, grouped_by, panels, selectors
 
 pytestmark = pytest.mark.timeout(300)  # a whole system, with speech recognition
 
@@ -210,46 +210,6 @@ def everything_done(system: Observed) -> None:
         time.sleep(0.2)
 
 
-def _alerts() -> Iterator[tuple[str, str]]:
-    rules = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yaml").read_text(encoding="utf-8"))
-    for group in rules["groups"]:
-        for rule in group["rules"]:
-            yield rule["alert"], rule["expr"]
-
-
-def _panels() -> Iterator[tuple[str, str, str]]:
-    """Yield title, expression and legend of everything that the dashboard draws."""
-    dashboard = json.loads((ROOT / "deploy" / "grafana" / "frontrow.json").read_text(encoding="utf-8"))
-    for panel in dashboard["panels"]:
-        for target in panel.get("targets", ()):
-            # The one variable of Grafana's own that stands for a length of time.
-            expression = target["expr"].replace("$__rate_interval", "5m")
-            yield panel["title"], expression, target["legendFormat"]
-
-
-def _selectors(expression: str) -> Iterator[promql_parser.VectorSelector]:
-    """Yield what an expression reads. Raises ValueError when Prometheus couldn't read it."""
-    waiting = [promql_parser.parse(expression)]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, promql_parser.VectorSelector):
-            yield part
-        elif isinstance(part, promql_parser.MatrixSelector):
-            yield part.vector_selector
-        elif isinstance(part, promql_parser.BinaryExpr):
-            waiting += [part.lhs, part.rhs]
-        elif isinstance(part, promql_parser.Call):
-            waiting += part.args
-        elif isinstance(part, (promql_parser.AggregateExpr, promql_parser.ParenExpr)):
-            waiting.append(part.expr)
-        else:
-            assert isinstance(part, (promql_parser.NumberLiteral, promql_parser.StringLiteral)), part
-
-
-def _grouped_by(expression: str) -> set[str]:
-    return {name for names in re.findall(r"\bby \(([^)]*)\)", expression) for name in names.split(", ")}
-
-
 def test_dashboard_and_alerts_name_only_metrics_and_labels_that_a_running_system_has(
     system: Observed,
 ) -> None:
@@ -260,11 +220,11 @@ def test_dashboard_and_alerts_name_only_metrics_and_labels_that_a_running_system
         labels.setdefault(sample.name, set()).update(sample.labels)
         for label, value in sample.labels.items():
             values.setdefault(label, set()).add(value)
-    used = [(title, expression, legend) for title, expression, legend in _panels()]
-    used += [(alert, expression, "") for alert, expression in _alerts()]
+    used = [(title, expression, legend) for title, expression, legend in panels()]
+    used += [(alert, expression, "") for alert, expression in alerts()]
     assert len(used) > 40
     for title, expression, legend in used:
-        read = list(_selectors(expression))
+        read = list(selectors(expression))
         assert read, title
         for selector in read:
             assert selector.name in labels, f"{title}: nothing is named {selector.name}"
@@ -277,7 +237,7 @@ def test_dashboard_and_alerts_name_only_metrics_and_labels_that_a_running_system
                     there = values[matcher.name]
                     assert asked <= there, f"{title}: {matcher.name} is never {asked - there}"
         known = set().union(*(labels[selector.name] for selector in read)) | TARGET_LABELS
-        shown = set(re.findall(r"{{(\w+)}}", legend)) | _grouped_by(expression)
+        shown = set(re.findall(r"{{(\w+)}}", legend)) | grouped_by(expression)
         assert shown <= known, f"{title}: no {shown - known}"
 
 
@@ -285,7 +245,7 @@ def test_alerts_say_what_is_wrong_by_labels_that_their_expressions_leave(system:
     rules = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yaml").read_text(encoding="utf-8"))
     documented = (ROOT / "docs" / "monitoring.md").read_text(encoding="utf-8")
     for rule in (rule for group in rules["groups"] for rule in group["rules"]):
-        left = _grouped_by(rule["expr"]) or {"server", "check", *TARGET_LABELS}
+        left = grouped_by(rule["expr"]) or {"server", "check", *TARGET_LABELS}
         named = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
         assert named <= left, rule["alert"]
         assert rule["labels"]["severity"] in {"page", "ticket"}

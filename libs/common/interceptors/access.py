@@ -87,6 +87,7 @@ async def _while_admitted(access: Access, principal: Principal, proceed: Serve, 
     """Serve a call that may last for as long as its caller would be let in anew. Raises TokenUnknown then."""
     loop = asyncio.get_running_loop()
     admitted = asyncio.timeout(None)
+    next_look: asyncio.TimerHandle
 
     def look() -> None:
         nonlocal next_look

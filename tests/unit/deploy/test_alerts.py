@@ -1,30 +1,22 @@
 """What alerts and dashboard say of methods, codes and reasons is held to the servers' own."""
 
-import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import grpc
-import promql_parser
-import yaml
 
 from tests.soak.system.fuzz.methods import every_method
 from tests.unit.cli.reasons import given
+from tests.unit.deploy.expressions import alerts, panels
 
-ROOT = Path(__file__).resolve().parents[3]
 # They wait for work, or look at all that is stored.
 LONG = {"ClaimTasks", "CleanUpMedia", "VerifyMedia", "FindSimilar"}
 DURATION = "frontrow_rpc_server_duration_seconds_bucket"
 
 
 def _expressions() -> Iterator[tuple[str, str]]:
-    rules = yaml.safe_load((ROOT / "deploy" / "prometheus" / "alerts.yaml").read_text(encoding="utf-8"))
-    for group in rules["groups"]:
-        yield from ((rule["alert"], rule["expr"]) for rule in group["rules"])
-    dashboard = json.loads((ROOT / "deploy" / "grafana" / "frontrow.json").read_text(encoding="utf-8"))
-    for panel in dashboard["panels"]:
-        yield from ((panel["title"], target["expr"]) for target in panel.get("targets", ()))
+    yield from alerts()
+    yield from ((title, expression) for title, expression, _ in panels())
 
 
 def _values(label: str) -> Iterator[tuple[str, str]]:
@@ -51,8 +43,3 @@ def test_every_code_and_every_reason_that_is_asked_for_is_one_that_a_call_may_ha
     reasons = {value for _, value in _values("reason")}
     assert len(reasons) > 3
     assert reasons <= given()
-
-
-def test_every_expression_is_one_that_prometheus_reads() -> None:
-    for _, expression in _expressions():
-        promql_parser.parse(expression.replace("$__rate_interval", "5m"))
