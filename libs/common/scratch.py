@@ -7,6 +7,7 @@ another container that shares the root.
 
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -39,12 +40,27 @@ def sweep(root: Path, kind: str) -> int:
         return 0
     # the removal may take long, and no run has to wait for it
     with _locked(root, fcntl.LOCK_EX):
-        found = [(folder, _taken(folder)) for folder in root.glob(f"{kind}-*") if folder.is_dir()]
+        there = [folder for folder in root.glob(f"{kind}-*") if folder.is_dir() and not _of_older(folder)]
+        found = [(folder, _taken(folder)) for folder in there]
     dead = [(folder, handle) for folder, handle in found if handle is not None]
     for folder, handle in dead:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(handle)
     return len(dead)
+
+
+def _of_older(folder: Path) -> bool:
+    """Tell whether a living worker of the release before has it: it locks none; `KIND-PID-…`."""
+    named = re.fullmatch(r"[a-z]+-(\d+)-.+", folder.name)
+    if named is None:
+        return False
+    try:
+        os.kill(int(named[1]), 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
 
 
 def _taken(folder: Path) -> int | None:

@@ -1,5 +1,6 @@
 """A run's own folder: never shared, and swept when its worker was killed."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,16 @@ def test_what_a_killed_worker_left_is_swept_and_what_lives_stays(tmp_path: Path)
         alive.communicate(b"")
         assert alive.returncode == 0
     assert [path.name for path in tmp_path.iterdir()] == ["slicing-of-another-kind"]
+
+
+def test_what_a_worker_of_the_release_before_works_in_stays_while_that_lives(tmp_path: Path) -> None:
+    """It locks no folder, and shares the root during an upgrade."""
+    with holder(tmp_path / "elsewhere") as gone:
+        gone.communicate(b"")
+    for pid in (os.getpid(), gone.pid):
+        (tmp_path / f"slicing-{pid}-le4itfdq").mkdir()
+    assert sweep(tmp_path, "slicing") == 1
+    assert (tmp_path / f"slicing-{os.getpid()}-le4itfdq").is_dir()
 
 
 def test_a_sweep_of_a_folder_that_is_not_there_finds_nothing(tmp_path: Path) -> None:
