@@ -20,12 +20,13 @@ _STOP_SECONDS = 30.0
 
 
 class Instance:
-    """Start it, call it, stop it. It dies with us, however we die."""
+    """Start it, call it, stop it. It dies with us, however we die. `settings` go beside its own."""
 
-    def __init__(self, data_dir: Path, log_file: Path) -> None:
+    def __init__(self, data_dir: Path, log_file: Path, **settings: str) -> None:
         self.connection = Connection(data_dir)
         self._data_dir = data_dir
         self._log_file = log_file
+        self._settings = settings
         self._process: asyncio.subprocess.Process | None = None
         self._channels: dict[str, grpc.aio.Channel] = {}
 
@@ -43,6 +44,7 @@ class Instance:
             # Put together from its wheels once, not at every run.
             "FRONTROW_ASR_WORKER_MODEL_CACHE": str(ROOT / "var" / "models"),
             "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            **self._settings,
         }
         self._process = await asyncio.create_subprocess_exec(
             *command([sys.executable, "-m", "services"], signal=signal.SIGTERM),

@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from demo.report import Report
 from demo.site import ImageSite
 from libs.common.postgres_place import remove_data
 from libs.common.testing import eventually
+from tests.e2e.external_postgres import external_postgres
 from tests.e2e.process import frontrow
+from tests.integration.objects.servers import moto_endpoint, store_url
 
-pytestmark = pytest.mark.timeout(400)  # a whole product twice, and the transcription of two minutes
+pytestmark = pytest.mark.timeout(500)  # a whole product three times, and the transcription of two minutes
 
 
 Key = ingest_service_pb2.CreateSpiderResponse
@@ -31,9 +34,10 @@ Key = ingest_service_pb2.CreateSpiderResponse
 class Product:
     """The product on a data folder, with the checks of the demo."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, **settings: str) -> None:
         self.data_dir = data_dir
-        self.instance = Instance(data_dir, data_dir.parent / f"{data_dir.name}.log")
+        self.settings = settings
+        self.instance = Instance(data_dir, data_dir.parent / f"{data_dir.name}.log", **settings)
         self.report = Report(Console(quiet=True))
 
     async def __aenter__(self) -> "Product":
@@ -45,7 +49,8 @@ class Product:
         assert self.report.deviations() == []
 
     async def frontrow_json(self, *arguments: str) -> Any:
-        done = await asyncio.to_thread(frontrow, "--data-dir", str(self.data_dir), *arguments, "--json")
+        asked = ("--data-dir", str(self.data_dir), *arguments, "--json")
+        done = await asyncio.to_thread(frontrow, *asked, **self.settings)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -109,28 +114,60 @@ async def test_a_backup_of_a_busy_product_passes_the_demos_checks_where_it_is_re
     jobs_backed_up = manifest["contexts"]["ingest"]["rows"]["jobs"]
     assert len(jobs) < jobs_backed_up < len(jobs) + submitted
 
-    done = await asyncio.to_thread(frontrow, "--data-dir", str(fresh), "db", "restore", str(folder))
-    assert done.returncode == 0, done.stderr
-    shutil.copy(data_dir / "ingest-sealing.key", fresh)
+    known = Known(site, key, jobs, pages, (material.id, made))
     try:
-        await _check_restored(fresh, site, key, (jobs, pages), (material.id, made))
+        await _restore(fresh, folder, data_dir)
+        await _check_restored(Product(fresh), known)
     finally:
         remove_data(fresh / "postgres")
+    await _check_elsewhere(folder, data_dir, known)
 
 
-async def _check_restored(
-    fresh: Path,
-    site: ImageSite,
-    key: Key,
-    shown: tuple[galleries.Jobs, dict[str, str]],
-    heard: tuple[str, Any],
-) -> None:
+async def _check_elsewhere(folder: Path, data_dir: Path, known: "Known") -> None:
+    """Restore into a PostgreSQL and a bucket of one's own."""
+    elsewhere, passwords = data_dir.parent / "elsewhere", data_dir.parent / "roles.pgpass"
+    with moto_endpoint() as endpoint:
+        async with external_postgres() as database:
+            place = {
+                "FRONTROW_DATABASE_URL": database.owner_url,
+                "FRONTROW_DATABASE_ROLES": "true",
+                "FRONTROW_OBJECT_STORE": store_url(endpoint, "restored"),
+            }
+            await _done("db", "roles", "--passwords", str(passwords), "--apply", **place)
+            await _restore(elsewhere, folder, data_dir, **place)
+            logins = {"FRONTROW_DATABASE_URL": f"{database.url()}?passfile={passwords}"}
+            await _check_restored(Product(elsewhere, **{**place, **logins}), known)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the backed up product had, and what the images' site and its spider are."""
+
+    site: ImageSite
+    key: Key
+    jobs: galleries.Jobs
+    pages: dict[str, str]
+    heard: tuple[str, Any]
+
+
+async def _restore(into: Path, folder: Path, backed_up: Path, **settings: str) -> None:
+    await _done("--data-dir", str(into), "db", "restore", str(folder), **settings)
+    await asyncio.to_thread(into.mkdir, exist_ok=True)
+    shutil.copy(backed_up / "ingest-sealing.key", into)
+
+
+async def _done(*arguments: str, **settings: str) -> None:
+    done = await asyncio.to_thread(frontrow, *arguments, **settings)
+    assert done.returncode == 0, done.stderr
+
+
+async def _check_restored(restored: Product, known: Known) -> None:
     """Ask the restored product what the demo asks, and for every stored image."""
-    jobs, pages = shown
-    async with Product(fresh) as product:
+    site, key, jobs, pages = known.site, known.key, known.jobs, known.pages
+    async with restored as product:
         galleries.check_jobs(jobs, site, product.report)
         await editor.check_catalogue(product.instance, jobs, pages, product.report)
-        await product.check_recording(*heard)
+        await product.check_recording(*known.heard)
         images = await product.frontrow_json("media", "check")
         assert images["damaged"] == []
         assert images["checked_count"] > 10
