@@ -14,9 +14,12 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from libs.common.errors import DomainError, Kind
+from libs.common.interceptors.admission import ServerBusy
 
 _Response = health_pb2.HealthCheckResponse
 _ListResponse = health_pb2.HealthListResponse  # type: ignore[attr-defined]  # newer than its types
+MOST_WATCHES = 100
+"""Anybody may watch, and watches last: more of them would take the places of streams that do the work."""
 SERVICE_NAME = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 
 
@@ -37,6 +40,7 @@ class Health(health_pb2_grpc.HealthServicer):
     def __init__(self) -> None:
         self._able = {"": True}
         self._running = self._stopped = False
+        self._watches = 0
         self._changed = asyncio.Event()
 
     def register(self, server: grpc.aio.Server, service_names: Iterable[str]) -> None:
@@ -77,14 +81,27 @@ class Health(health_pb2_grpc.HealthServicer):
     async def Watch(
         self, request: health_pb2.HealthCheckRequest, context: Any
     ) -> AsyncIterator[health_pb2.HealthCheckResponse]:
-        """Send the present status, then each change; an unknown service is SERVICE_UNKNOWN."""
+        """Send the present status, then each change; an unknown service is SERVICE_UNKNOWN.
+
+        Raises ServerBusy while there are as many watches as there may be.
+        """
+        if self._watches >= MOST_WATCHES:
+            raise ServerBusy(f"{MOST_WATCHES} watch already, as many as may: ask by Check now and then")
+        self._watches += 1
+        try:
+            async for status in self._changes(request.service):
+                yield _Response(status=status)
+        finally:
+            self._watches -= 1
+
+    async def _changes(self, service: str) -> AsyncIterator[health_pb2.HealthCheckResponse.ServingStatus]:  # type: ignore[valid-type]
         told: int | None = None
         while True:
             changed = self._changed
-            status = self._status(request.service)
+            status = self._status(service)
             if status != told:
                 told = status
-                yield _Response(status=status)
+                yield status
             if self._stopped:
                 return
             await changed.wait()

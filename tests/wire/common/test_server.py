@@ -13,10 +13,11 @@ from grpc._cython import cygrpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from libs.common import client, context_server
+from libs.common import health as health_module
 from libs.common.client import connect, reading
 from libs.common.server import AddressInUse, Stopping
 from libs.common.testing import eventually
-from tests.wire.common.probe import SERVICE, Probe, Request, Response, failure, stub_on
+from tests.wire.common.probe import SERVICE, Part, Probe, Request, Response, failure, stub_on
 
 Serving = health_pb2.HealthCheckResponse
 
@@ -70,6 +71,32 @@ async def test_health_watch_tells_each_change_and_ends_when_the_server_stops():
             await asyncio.wait_for(stub.server.stop(grace_seconds=30), 5)
             told += [answer.status async for answer in answers]
     assert told == [Serving.SERVING, Serving.NOT_SERVING, Serving.SERVING, Serving.NOT_SERVING]
+
+
+async def test_watches_of_health_which_anybody_may_open_take_no_places_of_streams(monkeypatch):
+    monkeypatch.setattr(health_module, "MOST_WATCHES", 3)
+
+    async def part(_request, _context):
+        yield Part()
+
+    async with Probe(watch=part).serving(max_concurrent_rpcs=5) as stub:
+        watch = health_pb2_grpc.HealthStub(stub.channel).Watch
+        watches = [watch(health_pb2.HealthCheckRequest()) for _ in range(9)]
+        told = [await asyncio.gather(one.read(), return_exceptions=True) for one in watches]
+        refused = [one for (one,) in told if isinstance(one, grpc.aio.AioRpcError)]
+        assert [one.code() for one in refused] == [grpc.StatusCode.RESOURCE_EXHAUSTED] * 6
+        assert len([one async for one in stub.Watch(Request(), timeout=5)]) == 1
+        for one in watches:
+            one.cancel()
+
+        async def has_room() -> bool:
+            async with reading(watch(health_pb2.HealthCheckRequest())) as answers:
+                try:
+                    return (await anext(answers)).status == Serving.SERVING
+                except grpc.aio.AioRpcError:
+                    return False
+
+        await eventually(has_room)
 
 
 async def test_what_a_mount_says_of_its_health_before_the_start_holds_after_it():
