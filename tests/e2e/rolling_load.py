@@ -1,4 +1,4 @@
-"""Everybody who works while a release replaces another: spiders, an editor, a transcription worker.
+"""Everybody who works while a release replaces another: spiders, and editors of galleries and recordings.
 
 A program of its own that imports the client library alone, so that the release before runs it with its own
 library and stubs. It reads its settings as JSON from the first line of stdin, says how far it is in a line of
@@ -14,22 +14,22 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import grpc
 from frontrow.asr.v1 import (
     live_material_pb2,
     live_material_service_pb2,
-    transcript_pb2,
-    transcription_service_pb2,
+    video_project_pb2,
+    video_project_service_pb2,
 )
 from frontrow.asr.v1.live_material_service_pb2_grpc import LiveMaterialServiceStub
-from frontrow.asr.v1.transcription_service_pb2_grpc import TranscriptionServiceStub
+from frontrow.asr.v1.video_project_service_pb2_grpc import VideoProjectServiceStub
 from frontrow.client import AsyncSpiderClient
 from frontrow.ingest.v1 import gallery_pb2, ingest_job_pb2
 from frontrow.review.v1 import draft_pb2, draft_service_pb2
 from frontrow.review.v1.draft_service_pb2_grpc import DraftServiceStub
-from frontrow.worker import Completed, Dial, Infrastructure, Outcome, Released, Run, Worker
 
 T = TypeVar("T")
 
@@ -42,13 +42,13 @@ _CURABLE = {
     grpc.StatusCode.ABORTED,
     grpc.StatusCode.CANCELLED,  # gRPC's own, of a call that came in while the server stopped
 }
+_SLICED = video_project_pb2.VIDEO_PROJECT_STATUS_COMPLETED
 _OPTIONS = (
     ("grpc.service_config", '{"loadBalancingConfig": [{"round_robin": {}}]}'),
     ("grpc.initial_reconnect_backoff_ms", 250),
     ("grpc.max_reconnect_backoff_ms", 2_000),
     ("grpc.enable_http_proxy", 0),
 )
-_WORDS = ("今天我们看国债", "接着讲基金")
 
 
 class Load:
@@ -65,7 +65,9 @@ class Load:
         }
         self._drafts = DraftServiceStub(self._channels["review"])
         self._materials = LiveMaterialServiceStub(self._channels["asr"])
-        self._runs = TranscriptionServiceStub(self._channels["asr"])
+        self._projects = VideoProjectServiceStub(self._channels["asr"])
+        self._content = Path(settings["recording"]).read_bytes()
+        self._transcript: list[str] = []
         self._spider = AsyncSpiderClient(
             settings["ingest"],
             key_id=settings["key_id"],
@@ -76,13 +78,6 @@ class Load:
 
     async def run(self) -> None:
         """Work till stdin closes; what was begun by then is brought to its end."""
-        worker = Worker(
-            target=Dial(self._settings["task"], plaintext=True),
-            types=["asr"],
-            handler=self._transcribe,
-            concurrency=2,
-        )
-        await worker.start()
         people = [self._crawl(number) for number in range(3)] + [self._record()]
         work = [asyncio.create_task(one) for one in people]
         watch = asyncio.create_task(self._report())
@@ -90,7 +85,6 @@ class Load:
         self._stopping.set()
         await asyncio.gather(*work)
         watch.cancel()
-        await worker.stop()
         for channel in self._channels.values():
             await channel.close()
 
@@ -159,10 +153,10 @@ class Load:
         await self._cured(decide)
 
     async def _record(self) -> None:
-        """Upload recordings and have them transcribed."""
+        """Upload recordings, have them transcribed, and cut into clips."""
 
         async def once(number: int) -> None:
-            upload_id = await self._cured(lambda: self._upload(f"recording {number}".encode()))
+            upload_id = await self._cured(lambda: self._upload(self._content))
             request = live_material_service_pb2.CreateLiveMaterialRequest(
                 name=f"录播 {number}", upload_id=upload_id, request_id=f"record-{number}"
             )
@@ -170,6 +164,8 @@ class Load:
             self.counts["recorded"] += 1
             await self._transcribed(made.live_material.id)
             self.counts["transcribed"] += 1
+            await self._sliced(number, made.live_material.id)
+            self.counts["sliced"] += 1
 
         await self._again_and_again("recording", once)
 
@@ -201,25 +197,28 @@ class Load:
         while not await self._cured(done):
             assert time.monotonic() < deadline, f"no transcript of {material_id}"
             await asyncio.sleep(0.2)
-        assert await self._cured(texts) == list(_WORDS)
+        heard = await self._cured(texts)
+        self._transcript = self._transcript or heard
+        assert heard, f"nothing was heard in {material_id}"
+        assert heard == self._transcript, "the same sound, and other words"
 
-    async def _transcribe(self, run: Run) -> Outcome:
-        """Be a worker whose engine always hears the same."""
-        material_id = str(run.payload["material_id"])
-        request = transcription_service_pb2.BeginTranscriptionRequest(
-            material_id=material_id, task_id=run.task_id, task_version=run.version
-        )
-        try:
-            begun = await self._runs.BeginTranscription(request, timeout=10)
-            await self._runs.CompleteTranscription(_result(material_id, begun.asr_version), timeout=10)
-        except grpc.aio.AioRpcError as error:
-            if error.code() in (grpc.StatusCode.ABORTED, grpc.StatusCode.FAILED_PRECONDITION):
-                return Released()  # another run has it
-            if error.code() in _CURABLE:
-                raise Infrastructure(str(error.details())) from error
-            self.errors.append(f"worker: {error}")
-            raise
-        return Completed()
+    async def _sliced(self, number: int, material_id: str) -> None:
+        request = video_project_service_pb2.CreateVideoProjectRequest(
+            live_material_id=material_id, name=f"切片 {number}", request_id=f"slice-{number}",
+            mode=video_project_pb2.VIDEO_PROJECT_MODE_AI_SLICE,
+        )  # fmt: skip
+        made = await self._cured(lambda: self._projects.CreateVideoProject(request, timeout=10))
+        of = {"video_project_id": made.video_project.id}
+
+        async def project() -> video_project_pb2.VideoProject:
+            asked = video_project_service_pb2.GetVideoProjectRequest(**of)
+            return (await self._projects.GetVideoProject(asked, timeout=10)).video_project
+
+        deadline = time.monotonic() + 3 * _PATIENCE_SECONDS
+        while (found := await self._cured(project)).status != _SLICED:
+            assert time.monotonic() < deadline, f"no clips: {found}"
+            await asyncio.sleep(0.2)
+        assert found.clip_count > 0, found
 
     async def _cured(self, call: Callable[[], Awaitable[T]]) -> T:
         """Call again while a client's retry may cure it."""
@@ -235,38 +234,6 @@ class Load:
                     raise
                 self.counts["cured"] += 1
                 await asyncio.sleep(0.2)
-
-
-async def _result(
-    material_id: str, asr_version: int
-) -> AsyncIterator[transcription_service_pb2.CompleteTranscriptionRequest]:
-    """Yield a transcript of a second for each of the words, each a paragraph."""
-    request = transcription_service_pb2.CompleteTranscriptionRequest
-    times = [
-        {"index": n, "start_ms": n * 1000, "end_ms": n * 1000 + 900, "text": w} for n, w in enumerate(_WORDS)
-    ]
-    topic = transcript_pb2.Topic(
-        title="话题",
-        summary="国债",
-        keywords=["基金"],
-        end_ms=len(_WORDS) * 1000,
-        utterance_count=len(_WORDS),
-    )
-    yield request(
-        result=transcription_service_pb2.TranscriptionResult(
-            material_id=material_id, asr_version=asr_version, duration_ms=len(_WORDS) * 1000, width=640,
-            height=360, canonical_key=f"recordings/{material_id}/canonical.mp4", engine="e", language="zh",
-            summaries_source="local/test", utterance_count=len(_WORDS), paragraph_count=len(_WORDS),
-            topic_count=1,
-        )
-    )  # fmt: skip
-    words = [transcript_pb2.Utterance(raw_text=str(one["text"]), **one) for one in times]
-    paragraphs = [
-        transcript_pb2.Paragraph(first_utterance=number, utterance_count=1, **one)
-        for number, one in enumerate(times)
-    ]
-    for batch in ({"topics": [topic]}, {"paragraphs": paragraphs}, {"utterances": words}):
-        yield request(batch=transcription_service_pb2.ResultBatch(**batch))
 
 
 async def _main() -> None:

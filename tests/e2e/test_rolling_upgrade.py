@@ -1,4 +1,4 @@
-"""One release takes the place of the one before, process by process, while everybody works."""
+"""One release takes the place of the one before, process by process and back, while everybody works."""
 
 import asyncio
 import json
@@ -22,12 +22,30 @@ from libs.common.testing import eventually
 from tests.e2e.command import run
 from tests.e2e.compose import free_ports
 from tests.e2e.process import ROOT, environment
+from tests.integration.asr.workers import first_seconds
+from tests.soak.system.speech import speech_server
 from tools.released import extract, reference
 
-pytestmark = pytest.mark.timeout(300)  # two releases of five processes each
+pytestmark = pytest.mark.timeout(500)  # two releases of seven processes each, there and back
 
 CONTEXTS = ("task", "review", "asr", "ingest")  # each calls only those before it
+WORKERS = ("ingest.worker", "asr.worker", "asr.slicing")
+PROCESSES = (*CONTEXTS, *WORKERS)
+LISTEN = {"asr.slicing": "FRONTROW_SLICING_LISTEN"}
+# Packages of the release before that this one's environment has no more, by what does the same here.
+STAND_INS = {
+    "zhconv_rs.py": "import opencc\n\n\ndef zhconv(text, _):\n    return opencc.OpenCC('t2s').convert(text)\n"
+}
+# A release that doesn't start where a newer one was, as all do since; once it runs it must work there.
+AS_THE_SCHEMA_IS = """
+import runpy, sys
+from libs.common import migrate
+async def stay(*_, **__): pass
+migrate.upgrade = stay
+runpy.run_module(sys.argv[1], run_name="__main__")
+"""
 SECONDS = 60.0
+RECORDING_SECONDS = 8
 _LOAD = Path(__file__).with_name("rolling_load.py")
 
 
@@ -42,17 +60,21 @@ class Release:
     running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
-        """Start a server or `ingest.worker`, and wait for nothing."""
-        listen = f"FRONTROW_{name.upper().replace('.', '_')}_LISTEN"
+        """Start a server or a worker, and wait for nothing."""
+        listen = LISTEN.get(name, f"FRONTROW_{name.upper().replace('.', '_')}_LISTEN")
         settings = {**self.settings, listen: f"127.0.0.1:{self.ports[name]}"}
         with self.log(name).open("ab") as log:
             self.running[name] = subprocess.Popen(
-                command([sys.executable, "-m", f"services.{name}"], signal=signal.SIGTERM),
+                command([sys.executable, *self._program(f"services.{name}")], signal=signal.SIGTERM),
                 cwd=self.root,
                 env=self.environment(**settings),
                 stdout=log,
                 stderr=log,
             )
+
+    def _program(self, module: str) -> list[str]:
+        migrating = (self.root / "libs" / "common" / "migrate.py").read_text(encoding="utf-8")
+        return ["-m", module] if "newer_schema" in migrating else ["-c", AS_THE_SCHEMA_IS, module]
 
     async def healthy(self, name: str) -> None:
         """Wait till a process says that it serves."""
@@ -103,17 +125,21 @@ class Release:
 
 
 @contextmanager
-def releases(folder: Path, database_url: str) -> Iterator[tuple[Release, Release]]:
+def releases(folder: Path, database_url: str, speech_url: str) -> Iterator[tuple[Release, Release]]:
     """Give the release before and this one, over one database and one store."""
-    names = (*CONTEXTS, "ingest.worker")
-    ports = free_ports(2 * len(names))
-    before, now = (dict(zip(names, part, strict=True)) for part in (ports[::2], ports[1::2]))
+    ports = free_ports(2 * len(PROCESSES))
+    before, now = (dict(zip(PROCESSES, part, strict=True)) for part in (ports[::2], ports[1::2]))
     settings = {
         "FRONTROW_DATABASE_URL": database_url,
         "FRONTROW_OBJECT_STORE": str(folder / "objects"),
         "FRONTROW_INGEST_SEALING_KEY": "5e" * 32,
         "FRONTROW_INGEST_WORKER_ALLOW_LOOPBACK": "true",
         "FRONTROW_INGEST_WORKER_SCRATCH": str(folder / "scratch"),
+        "FRONTROW_ASR_WORKER_SCRATCH_DIR": str(folder / "scratch"),
+        "FRONTROW_ASR_WORKER_CONCURRENCY": "1",
+        "FRONTROW_SLICING_SCRATCH": str(folder / "scratch"),
+        "FRONTROW_ASR_ENGINE_URL": speech_url,
+        "FRONTROW_ASR_FOLLOW_INTERVAL_SECONDS": "0.5",
         # a target of two addresses is taken for one beyond this machine
         "FRONTROW_INSECURE_PLAINTEXT": "true",
         **{
@@ -123,6 +149,8 @@ def releases(folder: Path, database_url: str) -> Iterator[tuple[Release, Release
     }
     tree = folder / "tree"
     extract(reference(), tree)
+    for name, source in STAND_INS.items():
+        (tree / name).write_text(source, encoding="utf-8")
     pair = []
     for root, which, name in ((tree, before, "before"), (ROOT, now, "now")):
         (folder / name).mkdir()
@@ -154,6 +182,7 @@ class Load:
     async def goes_on(self, why: str) -> None:
         """Wait till everybody has got something done since now."""
         wanted = {name: self.counts.get(name, 0) + 2 for name in ("submitted", "approved", "transcribed")}
+        wanted["sliced"] = self.counts.get("sliced", 0) + 1
 
         async def further() -> bool:
             if not await self.read() or self.errors:  # nothing that waiting could mend
@@ -199,34 +228,44 @@ async def _spider(release: Release) -> dict[str, str]:
     return {"key_id": made["key_id"], "secret": made["secret"]}
 
 
-async def test_nobody_notices_that_a_release_takes_the_place_of_the_one_before(
+async def _replace(old: Release, new: Release, name: str, load: Load) -> None:
+    """Let one process take the place of another, as docs/upgrades.md has it."""
+    new.start(name)
+    await new.healthy(name)
+    await old.stop(name)
+    await load.goes_on(f"with {name} of {new.folder.name} in the place of {old.folder.name}'s")
+
+
+async def test_nobody_notices_that_a_release_takes_the_place_of_the_one_before_and_gives_it_back(
     empty_database_url: str, site: ImageSite, tmp_path: Path
 ) -> None:
-    with releases(tmp_path, empty_database_url) as (before, now):
-        assert await before.module("services.migrate") == 0
-        for name in (*CONTEXTS, "ingest.worker"):
-            before.start(name)
-        for name in (*CONTEXTS, "ingest.worker"):
-            await before.healthy(name)
-        targets = {name: before.settings[f"FRONTROW_{name.upper()}_ADDRESS"] for name in CONTEXTS}
-        image = f"{site.origin}/photos/rocket.jpg"
-        async with load_by(before, **targets, **await _spider(before), image=image) as load:
-            await load.goes_on("before anything was changed")
-            assert await now.module("services.migrate") == 0
-            await load.goes_on("on the new schema")
-            for name in (*CONTEXTS, "ingest.worker"):
-                now.start(name)
-                await now.healthy(name)
+    recording = tmp_path / "recording.mp4"
+    recording.write_bytes(await first_seconds(tmp_path, RECORDING_SECONDS))
+    async with speech_server() as speech_url:
+        with releases(tmp_path, empty_database_url, speech_url) as (before, now):
+            assert await before.module("services.migrate") == 0
+            for name in PROCESSES:
+                before.start(name)
+            for name in PROCESSES:
+                await before.healthy(name)
+            targets = {name: before.settings[f"FRONTROW_{name.upper()}_ADDRESS"] for name in CONTEXTS}
+            given = {"image": f"{site.origin}/photos/rocket.jpg", "recording": str(recording)}
+            async with load_by(before, **targets, **await _spider(before), **given) as load:
+                await load.goes_on("before anything was changed")
+                assert await now.module("services.migrate") == 0
+                await load.goes_on("on the new schema")
+                for name in PROCESSES:
+                    await _replace(before, now, name, load)
+                for name in reversed(PROCESSES):
+                    await _replace(now, before, name, load)
+                await load.end()
+            for name in reversed(PROCESSES):
                 await before.stop(name)
-                await load.goes_on(f"with {name} replaced")
-            await load.end()
-        for name in reversed((*CONTEXTS, "ingest.worker")):
-            await now.stop(name)
-        assert load.errors == []
-        counts = load.counts
-        assert counts["submitted"] == counts["drafted"] == counts["approved"]
-        assert counts["recorded"] == counts["transcribed"]
-        assert [*_errors(before), *_errors(now)] == []
+            assert load.errors == []
+            counts = load.counts
+            assert counts["submitted"] == counts["drafted"] == counts["approved"]
+            assert counts["recorded"] == counts["transcribed"] == counts["sliced"]
+            assert [*_errors(before), *_errors(now)] == []
 
 
 def _errors(release: Release) -> Iterator[str]:
