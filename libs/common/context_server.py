@@ -207,10 +207,13 @@ class ContextServer:
                     raise InsecureTransport(_UNGUARDED.format(address=address))
             return []
         guard = Access(self._rules, TokenFile(transport.tokens_file))
+        listening = (
+            address.rpartition(":")[0].strip("[]") for address in (self._address, transport.process_listen)
+        )
         step = access.authorised(
             guard,
             certified=transport.tls_client_ca is not None,
-            near_alone=not transport.insecure_plaintext,
+            here=None if transport.insecure_plaintext else frozenset(listening),
             long_polls=self._mounted.long_polls,
         )
         return [step]

@@ -28,12 +28,12 @@ class CertificateMissing(DomainError):
 
 
 def authorised(
-    access: Access, *, certified: bool, near_alone: bool = True, long_polls: Collection[str] = ()
+    access: Access, *, certified: bool, here: Collection[str] | None = (), long_polls: Collection[str] = ()
 ) -> Step:
     """Return the step; with `certified` a process's token needs a connection with a client certificate.
 
-    Without, it counts on this machine alone: elsewhere a stolen one would be all that it takes. Not so with
-    `near_alone` false.
+    Without, it counts on this machine alone, on loopback or from one of the addresses `here`: elsewhere a
+    stolen one would be all that it takes. With None for `here` it counts from everywhere.
 
     Streams, and the methods named in `long_polls`, end when their caller's token does.
     """
@@ -53,7 +53,7 @@ def authorised(
                     raise CertificateMissing(
                         f"{principal.subject} must call with its certificate, on the address for processes"
                     )
-                if near_alone and not is_near(call.context.peer()):
+                if here is not None and not is_near(call.context.peer(), here):
                     raise CertificateMissing(
                         f"{principal.subject} calls from another machine, where a process must show its "
                         "certificate: set FRONTROW_TLS_CLIENT_CA on this server, and give it one"
@@ -70,8 +70,11 @@ def authorised(
     return step
 
 
-def is_near(peer: str) -> bool:
-    """Tell whether gRPC's name of a peer means this machine: `ipv4:127.0.0.1:4711`, `ipv6:%5B::1%5D:4711`."""
+def is_near(peer: str, here: Collection[str] = ()) -> bool:
+    """Tell whether gRPC's name of a peer means this machine: `ipv4:127.0.0.1:4711`, `ipv6:%5B::1%5D:4711`.
+
+    Whose address is one that this machine listens on (`here`) calls from it.
+    """
     kind, _, place = unquote(peer).partition(":")
     if kind == "unix":
         return True
@@ -80,7 +83,7 @@ def is_near(peer: str) -> bool:
     except ValueError:
         return False
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).is_loopback
+    return (mapped or address).is_loopback or str(mapped or address) in here
 
 
 async def _while_admitted(access: Access, principal: Principal, proceed: Serve, call: ServedCall) -> Any:

@@ -208,11 +208,13 @@ async def test_a_process_needs_its_certificate_and_people_do_not(tmp_path, monke
         ("ipv6:%5Bfd00::1%5D:4711", False),
         ("ipv6:[::ffff:10.0.0.1]:4711", False),
         ("vsock:1:2", False),
+        ("ipv4:10.0.0.2:4711", True),
+        ("ipv6:[::ffff:10.0.0.2]:4711", True),
         ("", False),
     ],
 )
 def test_whether_a_peer_is_on_this_machine_is_told_by_its_address(peer, near):
-    assert access_step.is_near(peer) is near
+    assert access_step.is_near(peer, {"10.0.0.2"}) is near
 
 
 async def test_without_certificates_a_process_s_token_is_good_on_this_machine_alone(tmp_path, monkeypatch):
@@ -225,7 +227,7 @@ async def test_without_certificates_a_process_s_token_is_good_on_this_machine_al
         calling_as(stub, tmp_path, "ann", **trusting) as ann,
     ):
         assert (await loader.Ask(Request(), timeout=5)).text == "loader"
-        monkeypatch.setattr(access_step, "is_near", lambda peer: not peer.startswith("ipv4:"))
+        monkeypatch.setattr(access_step, "is_near", lambda peer, _: not peer.startswith("ipv4:"))
         assert reason_of(await failure(loader.Ask(Request(), timeout=5))) == "CERTIFICATE_MISSING"
         assert (await ann.Ask(Request(), timeout=5)).text == "ann"
 

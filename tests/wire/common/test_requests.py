@@ -24,6 +24,14 @@ async def test_rules_of_the_proto_are_enforced_with_field_paths():
     assert "10" in found["text"]
 
 
+async def test_a_small_message_that_unpacks_to_a_large_one_is_refused():
+    async with Probe().serving() as stub:
+        ask = stub.channel.unary_unary(ASK)
+        error = await failure(ask(bytes(8_000_000), compression=grpc.Compression.Gzip, timeout=20))
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "larger than max" in error.details()
+
+
 async def test_nul_is_refused_wherever_a_text_is():
     request = Request(text="a\0", parts=[Part(url="b"), Part(url="\0")], labels={"k": "\0", "n\0": "v"})
     request.data.update({"deep": [{"er": "x\0y"}], "key\0": 1})
