@@ -125,7 +125,11 @@ def configure(
 
         readers.append(MetricsEndpoint(settings.metrics_listen, transport, rules or Rules({})))
     if readers:
-        metrics.set_meter_provider(_meters(readers, resource))
+        from libs.common.process_metrics import observe_process
+
+        meters = _meters(readers, resource)
+        metrics.set_meter_provider(meters)
+        observe_process(meters)
     trace.set_tracer_provider(tracers)
 
 

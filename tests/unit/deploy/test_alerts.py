@@ -7,7 +7,7 @@ import grpc
 
 from tests.soak.system.fuzz.methods import every_method
 from tests.unit.cli.reasons import given
-from tests.unit.deploy.expressions import alerts, panels
+from tests.unit.deploy.expressions import alerts, panels, selectors
 
 # They wait for work, or look at all that is stored.
 LONG = {"ClaimTasks", "CleanUpMedia", "VerifyMedia", "FindSimilar"}
@@ -35,6 +35,12 @@ def test_calls_that_last_by_their_nature_are_never_called_slow_and_no_others_are
         (left_out,) = re.findall(r'method!~"([^"]*)"', expression)
         found = {one.path for one in every_method() if re.fullmatch(left_out, one.path)}
         assert found == lasting, f"{title}: {found ^ lasting}"
+
+
+def test_whatever_is_asked_for_comes_by_the_collector_as_well_as_from_a_processs_own_page() -> None:
+    for title, expression in _expressions():
+        for selector in selectors(expression.replace("$__rate_interval", "5m")):
+            assert selector.name == "up" or selector.name.startswith("frontrow_"), title
 
 
 def test_every_code_and_every_reason_that_is_asked_for_is_one_that_a_call_may_have() -> None:
