@@ -108,6 +108,9 @@ async def test_a_gallery_goes_its_way_over_mutual_tls_and_nobody_else_gets_in(
     await database.want_contexts_apart(
         {name: deployment.volume(f"{name}-identity") / OWN_FILE for name in CONTEXTS}
     )
+    copied = await asyncio.to_thread(deployment.run, "owner", "db", "backup", "/backups/first", "--json")
+    assert copied.returncode == 0, copied.stderr
+    assert json.loads(copied.stdout)["lost"] == []
     before = _identities(deployment)
     await asyncio.to_thread(deployment.up, "tokens", "owner")  # as at the next start
     assert _identities(deployment) == before
