@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from sqlalchemy import text
-from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
@@ -160,13 +160,15 @@ def _what(schemas: Sequence[str]) -> list[str]:
 
 def _where(url: str) -> tuple[str, dict[str, str]]:
     """Return a URL without its password, and that for the environment: everybody reads command lines."""
-    parsed = make_url(url).set(drivername="postgresql")
-    environment = {"PGPASSWORD": str(parsed.password)} if parsed.password is not None else {}
-    return parsed._replace(password=None).render_as_string(hide_password=False), environment
+    parts = urlsplit(url)
+    login, at, places = parts.netloc.rpartition("@")
+    user, colon, password = login.partition(":")
+    environment = {"PGPASSWORD": unquote(password)} if colon else {}
+    return urlunsplit(parts._replace(scheme="postgresql", netloc=f"{user}{at}{places}")), environment
 
 
 def _demands_tls(url: str) -> bool:
-    mode = make_url(url).query.get("sslmode", os.environ.get("PGSSLMODE", ""))
+    mode = dict(parse_qsl(urlsplit(url).query)).get("sslmode", os.environ.get("PGSSLMODE", ""))
     return mode in {"require", "verify-ca", "verify-full"}
 
 

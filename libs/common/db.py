@@ -1,8 +1,10 @@
 """Open one database for one context: its engine, its transactions, and what its errors mean."""
 
+import re
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, cast
+from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import uuid4
 
 import asyncpg
@@ -15,11 +17,14 @@ from libs.common.lane import Connection, session_settings
 from libs.common.plaintext import permit_database
 from libs.common.settings import DatabaseSettings
 
+_PORT = 5432
 # Classes and codes of SQLSTATE after which the same call may succeed: connection (08), rolled back by
 # another (40: serialization failure, deadlock), resources (53), operator intervention (57, which also
-# holds statement_timeout), a lock not had in time (55P03), idle in transaction too long (25P03).
+# holds statement_timeout), a lock not had in time (55P03), idle in transaction too long (25P03), no writes
+# (25006: it was a primary until now, or its disk is full and who manages it lets it be read alone).
+_READ_ONLY = "25006"
 _TRANSIENT_CLASSES = ("08", "40", "53", "57")
-_TRANSIENT_CODES = frozenset({"55P03", "25P03"})
+_TRANSIENT_CODES = frozenset({"55P03", "25P03", _READ_ONLY})
 # After a migration each old connection fails once with this 0A000 and plans anew.
 _STALE_PLAN = "InvalidCachedStatementError"
 
@@ -33,7 +38,7 @@ def async_url(url: str) -> URL:
         ValueError: another database or driver.
         InsecureTransport: it is on another machine, without TLS.
     """
-    parsed = make_url(url)
+    parsed = make_url(_by_query(url))
     if parsed.drivername not in {"postgresql+asyncpg", "postgresql", "postgres"}:
         raise ValueError(
             f"the database must be postgresql:// or postgresql+asyncpg://, not {parsed.drivername}://"
@@ -41,6 +46,18 @@ def async_url(url: str) -> URL:
     permit_database(url)
     query = {"ssl" if name == "sslmode" else name: value for name, value in parsed.query.items()}
     return parsed.set(drivername="postgresql+asyncpg", query=query)
+
+
+def _by_query(url: str) -> str:
+    """Return a URL whose several hosts, `h1:5433,h2`, stand in its query, where SQLAlchemy looks for them."""
+    parts = urlsplit(url)
+    login, at, places = parts.netloc.rpartition("@")
+    if "," not in places:
+        return url
+    each = (place if re.search(r":\d+$", place) else f"{place}:{_PORT}" for place in places.split(","))
+    hosts = "&".join(f"host={quote(place)}" for place in each)
+    query = f"{parts.query}&{hosts}" if parts.query else hosts
+    return urlunsplit(parts._replace(netloc=f"{login}{at}", query=query))
 
 
 def make_engine(settings: DatabaseSettings, application_name: str) -> AsyncEngine:
@@ -65,7 +82,14 @@ def make_engine(settings: DatabaseSettings, application_name: str) -> AsyncEngin
         hide_parameters=True,  # an error's text goes into the log, where no payload belongs
     )
     event.listen(engine.sync_engine, "handle_error", _name_bare_errors)
+    event.listen(engine.sync_engine, "handle_error", _leave_what_takes_no_writes)
     return engine
+
+
+def _leave_what_takes_no_writes(failed: ExceptionContext) -> None:
+    """Connect anew after a refused write: another one may be the primary by now, at the same address."""
+    if failed.original_exception is not None and sqlstate(failed.original_exception) == _READ_ONLY:
+        failed.is_disconnect = True
 
 
 def _name_bare_errors(failed: ExceptionContext) -> BaseException | None:

@@ -153,6 +153,9 @@ class Lane:
                 raise  # the driver was used wrongly
             self._drop(connection)
             raise _gone(error) from error
+        except asyncpg.ReadOnlySQLTransactionError:
+            self._drop(connection)  # another one may be the primary by now, at the same address
+            raise
 
     async def close(self) -> None:
         """Close the connection when nobody uses it any more."""

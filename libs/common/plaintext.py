@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import structlog
 from pydantic import Field, SecretStr
@@ -78,7 +78,7 @@ def permit_database(url: str) -> None:
     """
     environment = PostgresEnvironment()
     parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
+    query = {name: ",".join(values) for name, values in parse_qs(parts.query).items()}
     if query.get("sslmode", environment.sslmode) in _ENCRYPTED:
         return
     for host in _hosts(parts.netloc, query, environment):

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
+import asyncpg
 import structlog
 from opentelemetry import metrics
 
@@ -128,6 +129,11 @@ class Readiness:
         self._health.set_serving(not self._failing)
 
 
+async def _want_writes(connection: Connection) -> None:
+    if await connection.fetchval("SELECT current_setting('transaction_read_only')") == "on":
+        raise asyncpg.ReadOnlySQLTransactionError("it takes no writes")
+
+
 class DatabaseAnswers:
     """Asks the database on a connection of its own: a pool that is in use says nothing about it."""
 
@@ -139,12 +145,13 @@ class DatabaseAnswers:
     async def check(self) -> None:
         """Return if it answers. Raises what the driver raises, and begins with a new connection then.
 
-        That nothing was heard is a TimeoutError, of a new connection, too: a silence, and not a refusal.
+        That nothing was heard is a TimeoutError, of a new connection, too: a silence, and not a refusal. One
+        that takes no writes doesn't work: a standby, or one whose disk is full.
         """
         try:
             if self._connection is None or self._connection.is_closed():
                 self._connection = await connect(self._settings, self._name)
-            await self._connection.execute("SELECT 1")
+            await _want_writes(self._connection)
         except BaseException as error:
             await self.close()
             if isinstance(error.__cause__, TimeoutError):

@@ -11,16 +11,23 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import asyncpg
 import grpc
 import grpc.aio
 import pytest
 from frontrow.asr.v1 import live_material_service_pb2, live_material_service_pb2_grpc
 from frontrow.ingest.v1 import ingest_service_pb2, ingest_service_pb2_grpc
-from frontrow.review.v1 import catalog_service_pb2, catalog_service_pb2_grpc
+from frontrow.review.v1 import (
+    catalog_service_pb2,
+    catalog_service_pb2_grpc,
+    key_service_pb2,
+    key_service_pb2_grpc,
+)
 from frontrow.task.v1 import task_service_pb2, task_service_pb2_grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -56,6 +63,14 @@ class System:
     folder: Path
     health: dict[str, Any]
     calls: dict[str, Callable[[], Awaitable[Any]]]
+    writes: dict[str, Callable[[], Awaitable[Any]]]
+
+    async def set_read_only(self, read_only: bool) -> None:
+        """Let PostgreSQL take no writes from anybody, as a standby, or a managed one whose disk is full."""
+        connection = await asyncpg.connect(self.postgres.url("postgres"))
+        await connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {read_only:d}")
+        await connection.execute("SELECT pg_reload_conf()")
+        await connection.close()
 
     async def end_postgres(self) -> None:
         """Shut PostgreSQL down, as from outside: its socket's place stays the same."""
@@ -125,7 +140,7 @@ async def system(folder: Path) -> AsyncIterator[System]:
         }
         channels = {}
         for name, address in addresses.items():
-            channels[name] = connect(address)
+            channels[name] = connect(address, actor="ops")
             stack.push_async_callback(channels[name].close)
         yield System(
             postgres,
@@ -133,6 +148,7 @@ async def system(folder: Path) -> AsyncIterator[System]:
             folder,
             {name: health_pb2_grpc.HealthStub(channel) for name, channel in channels.items()},
             _calls(channels),
+            _writes(channels),
         )
 
 
@@ -157,6 +173,46 @@ def _calls(channels: dict[str, grpc.aio.Channel]) -> dict[str, Callable[[], Awai
         "asr": lambda: materials.ListLiveMaterials(live_material_service_pb2.ListLiveMaterialsRequest()),
         "ingest": lambda: ingest.ListIngestJobs(ingest_service_pb2.ListIngestJobsRequest()),
     }
+
+
+def _writes(channels: dict[str, grpc.aio.Channel]) -> dict[str, Callable[[], Awaitable[Any]]]:
+    numbers = count()
+    task = task_service_pb2_grpc.TaskServiceStub(channels["task"])
+    keys = key_service_pb2_grpc.KeyServiceStub(channels["review"])
+    materials = live_material_service_pb2_grpc.LiveMaterialServiceStub(channels["asr"])
+    ingest = ingest_service_pb2_grpc.IngestServiceStub(channels["ingest"])
+    made = live_material_service_pb2.CreateLiveMaterialRequest
+    return {
+        "task": lambda: task.CreateTask(task_service_pb2.CreateTaskRequest(type="outage")),
+        "review": lambda: keys.CreateBrand(
+            key_service_pb2.CreateBrandRequest(name=f"Maison {next(numbers)}")
+        ),
+        "asr": lambda: materials.CreateLiveMaterial(
+            made(name=f"录播 {next(numbers)}", media_url="https://example.com/a.mp4", skip_transcription=True)
+        ),
+        "ingest": lambda: ingest.CreateSpider(
+            ingest_service_pb2.CreateSpiderRequest(name=f"spider {next(numbers)}")
+        ),
+    }
+
+
+async def test_a_database_that_takes_no_writes_is_no_fault_of_the_caller_and_all_write_again_afterwards(
+    system: System,
+) -> None:
+    await system.serve_exactly(*ALL)
+    for write in system.writes.values():
+        await write()
+    await system.set_read_only(True)
+    await system.serve_exactly()
+    for name, write in system.writes.items():
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await write()
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE, (name, refused.value.details())
+        assert reason_of(refused.value) == "DATABASE_UNAVAILABLE", name
+    await system.set_read_only(False)
+    await system.serve_exactly(*ALL)
+    for write in system.writes.values():
+        await write()
 
 
 async def test_without_its_database_a_server_says_so_refuses_quickly_and_recovers(system: System) -> None:

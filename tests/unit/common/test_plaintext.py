@@ -130,6 +130,7 @@ async def test_no_row_goes_to_another_machine_in_plaintext(what: str):
         "postgresql://127.0.0.1:1,h:2/db",
         "postgresql:///db?host=h",
         "postgresql:///db?host=/run,h",
+        "postgresql:///db?host=h&host=127.0.0.1",
         "postgresql://127.0.0.1.example.com/db",
         "postgresql://[fd00::1]:5432/db",
         "postgresql:///db?service=h",
