@@ -53,6 +53,12 @@ class ReviewBusy(DomainError):
     kind, reason = Kind.ABORTED, "REVIEW_BUSY"
 
 
+class PublicBusy(DomainError):
+    """As many images as may be are on their way to the public, to slow readers perhaps."""
+
+    kind, reason = Kind.RESOURCE_EXHAUSTED, "SERVER_BUSY"
+
+
 class KeyIncomplete(DomainError):
     """The draft lacks a part of its key."""
 

@@ -47,7 +47,8 @@ async def mount(settings: ReviewSettings, common: CommonSettings) -> Mounted:
     """Return what the review context puts on its server. Migrations are the caller's."""
     database = Database(common.database, "frontrow-review")
     store = open_store(common.store)
-    renditions = Renditions(database, store, publish_limit_bytes=settings.publish_limit_bytes)
+    limits = {"limit_bytes": settings.publish_limit_bytes, "room_bytes": settings.publish_room_bytes}
+    renditions = Renditions(database, store, **limits)
     connections = common.database.pool_size + common.database.max_overflow
     # changes wait for locks; some connections are always left for those who only read
     lanes = Lanes(common.database, "frontrow-review-lane", count=connections)

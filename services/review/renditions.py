@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 from libs.common.db import Database
+from libs.common.errors import DeadlineExceeded
 from libs.common.objects import ObjectMissing, ObjectStore
 from services.review import errors, publish, repository_media
+from services.review.room import NoRoom, Room
 
 CHUNK_BYTES = 256 * 1024
-# An image that is freed of its metadata stands in memory twice. Only that is bounded, not the sending: a slow
-# reader holds up nobody.
+# An image that is freed of its metadata stands in memory twice.
 PUBLISHED_AT_ONCE = 4
+# It stays there until it is read, and anybody may ask: all have one room, and each reader so much time.
+ROOM_SECONDS = 5.0
+READ_SECONDS, READ_BYTES_PER_SECOND = 120.0, 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -35,13 +40,17 @@ Part = Info | bytes
 
 
 class Renditions:
-    """Finds and reads renditions; holds no transaction while it reads the store."""
+    """Finds and reads renditions; holds no transaction while it reads the store.
 
-    def __init__(self, database: Database, store: ObjectStore, *, publish_limit_bytes: int) -> None:
+    Of what is freed of its metadata `limit_bytes` bounds one image, `room_bytes` all of them at once.
+    """
+
+    def __init__(self, database: Database, store: ObjectStore, *, limit_bytes: int, room_bytes: int) -> None:
         self._database = database
         self._store = store
-        self._publish_limit_bytes = publish_limit_bytes
+        self._publish_limit_bytes = limit_bytes
         self._publishing = asyncio.Semaphore(PUBLISHED_AT_ONCE)
+        self._room = Room(room_bytes, patience_seconds=ROOM_SECONDS)
 
     async def find(self, key: str, *, min_width: int | None, public: bool) -> Any:
         """Return the media row of the wanted rendition.
@@ -83,19 +92,34 @@ class Renditions:
         async for chunk in self._store.stream(key, chunk_bytes=CHUNK_BYTES):
             yield chunk
 
-    async def published(self, row: Any) -> AsyncIterator[Part]:
-        """Yield the info and then the bytes without EXIF, XMP and other metadata.
+    async def published(self, row: Any) -> AsyncGenerator[Part, None]:
+        """Yield the info and then the bytes without EXIF, XMP and other metadata. Close it: it holds memory.
 
         Raises:
             MediaLost, StoreUnavailable: as `stored`.
             MediaUnpublishable: the format can't be freed of its metadata, or the image is too large for it.
+            PublicBusy: others are being read, and there is no room beside them.
+            DeadlineExceeded: it was read too slowly.
         """
         if row.size_bytes > self._publish_limit_bytes:
             raise errors.MediaUnpublishable(f"{row.key!r} is too large; ask for a thumbnail", key=row.key)
-        clean = await self._stripped(row)
-        yield _info(row, len(clean), hashlib.sha256(clean).hexdigest())
-        for start in range(0, len(clean), CHUNK_BYTES):
-            yield clean[start : start + CHUNK_BYTES]
+        try:
+            taken = await self._room.take(row.size_bytes)
+        except NoRoom:
+            raise errors.PublicBusy(
+                "as many images as may be are being read; try again", retry_delay_seconds=ROOM_SECONDS
+            ) from None
+        try:
+            clean = await self._stripped(row)
+            seconds = READ_SECONDS + len(clean) / READ_BYTES_PER_SECOND
+            ends = time.monotonic() + seconds
+            yield _info(row, len(clean), hashlib.sha256(clean).hexdigest())
+            for start in range(0, len(clean), CHUNK_BYTES):
+                if time.monotonic() > ends:
+                    raise DeadlineExceeded(f"{row.key!r} was not read within {seconds:.0f} s")
+                yield clean[start : start + CHUNK_BYTES]
+        finally:
+            self._room.give_back(taken)
 
     async def _stripped(self, row: Any) -> bytes:
         """Return an object's bytes without metadata; it stands in memory twice meanwhile."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -97,11 +98,12 @@ class CatalogServicer(catalog_service_pb2_grpc.CatalogServiceServicer):
         """See the proto."""
         width = min_width_of(request.size, request.min_width)
         row = await self._renditions.find(request.media_key, min_width=width, public=True)
-        async for part in self._renditions.published(row):
-            if isinstance(part, Info):
-                yield pb.GetMediaResponse(info=info_message(part))
-            else:
-                yield pb.GetMediaResponse(chunk=part)
+        async with aclosing(self._renditions.published(row)) as parts:
+            async for part in parts:
+                if isinstance(part, Info):
+                    yield pb.GetMediaResponse(info=info_message(part))
+                else:
+                    yield pb.GetMediaResponse(chunk=part)
 
 
 def _before(token: str, request: pb.ListRunwaysRequest | pb.ListStreetSnapsRequest) -> int | None:

@@ -17,6 +17,11 @@ class ReviewSettings(BaseSettings):
         ge=1 << 20,
         description="larger originals aren't shown to the public, only thumbnails",
     )
+    publish_room_bytes: int = Field(
+        default=256 << 20,
+        ge=1 << 20,
+        description="memory for images that the public reads now; who finds no room is told to come again",
+    )
     clean_up_grace_seconds: float = Field(
         default=86_400.0,
         ge=0,

@@ -109,7 +109,8 @@ class CatalogServiceServicer:
     def GetMedia(self, request, context):
         """Stream a published image, freed of EXIF, XMP and other metadata (its orientation and colour profile stay).
         Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS), MEDIA_UNPUBLISHABLE
-        (FAILED_PRECONDITION: no way to free this format of its metadata is known).
+        (FAILED_PRECONDITION: no way to free this format of its metadata is known), SERVER_BUSY (RESOURCE_EXHAUSTED: too many
+        are being read; again after the pause), DEADLINE_EXCEEDED (it was read too slowly).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -46,7 +46,8 @@ class CatalogServiceStub:
     GetMedia: grpc.UnaryStreamMultiCallable[catalog_service_pb2.GetMediaRequest, catalog_service_pb2.GetMediaResponse]
     """Stream a published image, freed of EXIF, XMP and other metadata (its orientation and colour profile stay).
     Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS), MEDIA_UNPUBLISHABLE
-    (FAILED_PRECONDITION: no way to free this format of its metadata is known).
+    (FAILED_PRECONDITION: no way to free this format of its metadata is known), SERVER_BUSY (RESOURCE_EXHAUSTED: too many
+    are being read; again after the pause), DEADLINE_EXCEEDED (it was read too slowly).
     """
 
 @typing.type_check_only
@@ -67,7 +68,8 @@ class CatalogServiceAsyncStub(CatalogServiceStub):
     GetMedia: aio.UnaryStreamMultiCallable[catalog_service_pb2.GetMediaRequest, catalog_service_pb2.GetMediaResponse]  # type: ignore[assignment]
     """Stream a published image, freed of EXIF, XMP and other metadata (its orientation and colour profile stay).
     Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS), MEDIA_UNPUBLISHABLE
-    (FAILED_PRECONDITION: no way to free this format of its metadata is known).
+    (FAILED_PRECONDITION: no way to free this format of its metadata is known), SERVER_BUSY (RESOURCE_EXHAUSTED: too many
+    are being read; again after the pause), DEADLINE_EXCEEDED (it was read too slowly).
     """
 
 class CatalogServiceServicer(metaclass=abc_1.ABCMeta):
@@ -121,7 +123,8 @@ class CatalogServiceServicer(metaclass=abc_1.ABCMeta):
     ) -> typing.Union[abc.Iterator[catalog_service_pb2.GetMediaResponse], abc.AsyncIterator[catalog_service_pb2.GetMediaResponse]]:
         """Stream a published image, freed of EXIF, XMP and other metadata (its orientation and colour profile stay).
         Only images that a visible row shows. Reasons: MEDIA_NOT_FOUND, MEDIA_LOST (DATA_LOSS), MEDIA_UNPUBLISHABLE
-        (FAILED_PRECONDITION: no way to free this format of its metadata is known).
+        (FAILED_PRECONDITION: no way to free this format of its metadata is known), SERVER_BUSY (RESOURCE_EXHAUSTED: too many
+        are being read; again after the pause), DEADLINE_EXCEEDED (it was read too slowly).
         """
 
 def add_CatalogServiceServicer_to_server(servicer: CatalogServiceServicer, server: typing.Union[grpc.Server, aio.Server]) -> None: ...
