@@ -2,7 +2,8 @@
 
 A servicer enqueues in its own transaction (`libs.common.outbox_table`); the relay sends each row when that
 has committed. A crash anywhere leaves the row, so a call may be made more than once and the receiver must
-take a repeat.
+take a repeat. What fails for the row itself is the row's alone; while its peer is away, a kind of rows waits
+as a whole.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from libs.common.client import reason_of
 from libs.common.coalesce import Coalescer
 from libs.common.db import Database
 from libs.common.loops import Periodic, backoff_seconds, is_cancelled
+from libs.common.outbox_pauses import Pauses, says_peer_is_away
 from libs.common.outbox_rows import OutboxRows, Row
 from libs.common.tally import Tally
 from libs.common.tracing import continuing
@@ -97,10 +99,14 @@ class OutboxRelay:
             for outcome in ("sent", "postponed", "rejected"):  # a rise from nothing is no rise
                 self._ended_calls.add(self._context, kind, outcome, count=0)
         self._loop = Periodic("outbox", interval_seconds, self.relay)
+        self._pauses = Pauses(
+            self._context, senders, wake=self._loop.wake, longest_seconds=longest_backoff_seconds
+        )
 
     def wake(self) -> None:
-        """Ask for a pass now: something was enqueued and committed."""
-        self._loop.wake()
+        """Ask for a pass now: something was enqueued and committed. It waits while every peer is away."""
+        if not self._pauses.all_paused or self._pauses.due():
+            self._loop.wake()
 
     async def start(self) -> None:
         """Relay what is there, then at each wake and each interval."""
@@ -118,18 +124,33 @@ class OutboxRelay:
 
     async def relay(self) -> None:
         """Begin the calls that are due, for ``batch`` rows at once; a slow one holds up its own subjects."""
-        while free := self._batch - sum(self._calls.values()):
-            rows = await self._rows.claim(free)
+        await self._probe()
+        while (free := self._batch - sum(self._calls.values())) > 0:
+            if self._pauses.all_paused:
+                return  # a long backlog isn't looked through for nothing
+            began = asyncio.get_running_loop().time()
+            rows = await self._rows.claim(free, paused=self._pauses.paused())
             if not rows:
                 return
-            until = asyncio.get_running_loop().time() + self._lease_seconds / 2
             groups = self._groups(rows)
             for group in groups:
-                call = asyncio.create_task(self._deliver(group, until), name=f"outbox:{group[0].id}")
-                self._calls[call] = len(group)
-                call.add_done_callback(self._ended)
+                self._begin(group, began)
             if 1 < max(map(len, groups)) < MOST_TOGETHER:
                 await asyncio.sleep(GATHER_SECONDS)
+
+    async def _probe(self) -> None:
+        """Begin one call of each kind whose pause is over."""
+        for kind, failed in self._pauses.due():
+            began = asyncio.get_running_loop().time()
+            rows = await self._rows.claim_next(kind, failed)
+            if rows:
+                self._pauses.probing(kind)
+                self._begin(rows, began)
+
+    def _begin(self, rows: Sequence[Row], began: float) -> None:
+        call = asyncio.create_task(self._deliver(rows, began), name=f"outbox:{rows[0].id}")
+        self._calls[call] = len(rows)
+        call.add_done_callback(self._ended)
 
     def _groups(self, rows: Sequence[Row]) -> list[list[Row]]:
         """Return which rows share a call."""
@@ -151,31 +172,37 @@ class OutboxRelay:
         if not call.cancelled() and (error := call.exception()) is not None:
             # what became of the call could not be written down: it is made again when the lease is over
             log.error("outbox.not_noted", call=call.get_name(), error=repr(error)[:500])
-        self._loop.wake()  # the subject's next row may go now
+        self.wake()  # the subject's next row may go now
 
-    async def _deliver(self, rows: Sequence[Row], until: float) -> None:
+    async def _deliver(self, rows: Sequence[Row], began: float) -> None:
         """Make one call with no transaction open, then write down what became of it."""
         try:
-            await self._send(rows, until)
-        except Rejected as rejected:
-            if len(rows) == 1:
-                await self._reject(rows[0], str(rejected))
-            else:
-                await self._deliver_apart(rows, until)
+            await self._send(rows, began + self._lease_seconds / 2)
         except asyncio.CancelledError:
             if is_cancelled():
                 await self._rows.give_back(rows, last_error="stopped while the call was made")
                 raise
-            await self._postpone(rows, ConnectionError("the channel was closed while the call was made"))
+            closed = ConnectionError("the channel was closed while the call was made")
+            await self._wait_for_peer(rows, closed, began)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and the rows tried again
-            await self._postpone(rows, error)
+            if says_peer_is_away(error):
+                await self._wait_for_peer(rows, error, began)
+                return
+            self._pauses.answered(rows[0].kind, began)
+            if not isinstance(error, Rejected):
+                await self._postpone(rows, error)
+            elif len(rows) == 1:
+                await self._reject(rows[0], str(error))
+            else:
+                await self._deliver_apart(rows, began)
         else:
+            self._pauses.answered(rows[0].kind, began)
             self._count(rows, "sent")
             await self._sent.submit(rows)
 
-    async def _deliver_apart(self, rows: Sequence[Row], until: float) -> None:
+    async def _deliver_apart(self, rows: Sequence[Row], began: float) -> None:
         """Make a call for each row: one of them was refused, and nothing tells which."""
-        ends = await asyncio.gather(*(self._deliver([row], until) for row in rows), return_exceptions=True)
+        ends = await asyncio.gather(*(self._deliver([row], began) for row in rows), return_exceptions=True)
         for error in ends:
             if error is not None:
                 raise error
@@ -192,7 +219,9 @@ class OutboxRelay:
                 else:
                     await self._send_one(rows[0])
         except grpc.aio.AioRpcError as error:
-            if error.code() in _PERMANENT:
+            # an older release that doesn't know the call for several is no outage: it knows that for one
+            unknown = len(rows) > 1 and error.code() is grpc.StatusCode.UNIMPLEMENTED
+            if unknown or error.code() in _PERMANENT:
                 raise Rejected(f"{reason_of(error) or error.code().name}: {error.details()}") from error
             raise
 
@@ -229,3 +258,16 @@ class OutboxRelay:
             error=repr(error)[:500],
         )
         await self._rows.give_back(rows, last_error=repr(error), delay_seconds=delay)
+
+    async def _wait_for_peer(self, rows: Sequence[Row], error: Exception, began: float) -> None:
+        """Give rows back whose peer is away: their kind waits for it as a whole.
+
+        Only a call that failed while the peer had served is counted as a try of its rows: what is wrong
+        with one of them may look like an outage, so they go on singly, and one that does it again waits.
+        """
+        self._count(rows, "postponed")
+        first = rows[0]
+        counted = self._pauses.failed(first.kind, rows[-1].id, error, began)
+        again = first.attempts - 1 if counted else 0
+        delay = backoff_seconds(again, longest=self._longest_backoff_seconds) if again else 0.0
+        await self._rows.give_back(rows, last_error=repr(error), delay_seconds=delay, counted=counted)

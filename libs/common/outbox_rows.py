@@ -1,6 +1,6 @@
 """The statements of an outbox's relay: lease what is due, forget what was sent, give back the rest."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -11,6 +11,8 @@ from sqlalchemy import (
     ColumnElement,
     Integer,
     Table,
+    Text,
+    all_,
     any_,
     bindparam,
     delete,
@@ -21,12 +23,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.sql.dml import ReturningUpdate
+from sqlalchemy.sql.selectable import NamedFromClause
 
 from libs.common.db import Database
 
 
 class Row(NamedTuple):
-    """A row that is leased; ``attempts`` counts this try, too."""
+    """A row that is leased, until when; ``attempts`` counts this try, too."""
 
     id: int
     subject: str
@@ -34,6 +37,7 @@ class Row(NamedTuple):
     body: bytes
     attempts: int
     trace_parent: str
+    locked_until: datetime
 
 
 class OutboxRows:
@@ -44,13 +48,24 @@ class OutboxRows:
         self._database = database
         self._table = table
         # made once: putting them together takes longer than running them
-        self._claim = _claim(table, lease_seconds)
+        row = table.alias("o")
+        self._claim = _claim(table, row, lease_seconds, row.c.kind != all_(_PAUSED))
+        self._claim_next = _claim(table, row, lease_seconds, row.c.kind == _KIND, row.c.id > _AFTER)
         self._forget = delete(table).where(table.c.id == any_(_IDS))
 
-    async def claim(self, limit: int) -> list[Row]:
-        """Lease the oldest live row of each subject that is due, at most ``limit``."""
+    async def claim(self, limit: int, *, paused: Sequence[str] = ()) -> list[Row]:
+        """Lease the oldest live row of each subject that is due, at most ``limit``, none of a paused kind."""
+        return await self._lease(self._claim, {"most": limit, "paused": list(paused)})
+
+    async def claim_next(self, kind: str, after: int) -> list[Row]:
+        """Lease one such row of a kind: the next behind the one with the id ``after``, else the first."""
+        wanted = {"most": 1, "only": kind}
+        found = await self._lease(self._claim_next, {**wanted, "after": after})
+        return found or await self._lease(self._claim_next, {**wanted, "after": 0})
+
+    async def _lease(self, statement: ReturningUpdate[Any], values: Mapping[str, Any]) -> list[Row]:
         async with self._begin() as session:
-            return [Row(*found) for found in (await session.execute(self._claim, {"most": limit})).all()]
+            return [Row(*found) for found in (await session.execute(statement, values)).all()]
 
     async def forget(self, calls: Sequence[Sequence[Row]]) -> Sequence[None]:
         """Delete the rows of calls that were made."""
@@ -59,21 +74,29 @@ class OutboxRows:
         return [None] * len(calls)
 
     async def give_back(
-        self, rows: Sequence[Row], *, last_error: str, delay_seconds: float = 0.0, dead: bool = False
+        self,
+        rows: Sequence[Row],
+        *,
+        last_error: str,
+        delay_seconds: float = 0.0,
+        dead: bool = False,
+        counted: bool = True,
     ) -> None:
-        """End the leases of rows of equal ``attempts``, but for those that another relay has leased since.
+        """End the leases of rows that were leased together, but for those leased by another relay since.
 
-        They are due after ``delay_seconds``, or never when they are ``dead``.
+        They are due after ``delay_seconds``, or never when they are ``dead``. A try that is not ``counted``
+        was none of theirs.
         """
         table = self._table
         change = (
             update(table)
-            .where(table.c.id == any_(_IDS), table.c.attempts == rows[0].attempts)
+            .where(table.c.id == any_(_IDS), table.c.locked_until == rows[0].locked_until)
             .values(
                 locked_until=None,
                 last_error=last_error[:4000].replace("\x00", ""),
                 next_attempt_at=_in_seconds(delay_seconds),
                 **({"dead_at": func.now()} if dead else {}),
+                **({} if counted else {"attempts": table.c.attempts - 1}),
             )
         )
         async with self._begin() as session:
@@ -96,14 +119,20 @@ _BY_INDEX = select(
 )
 # One text, whatever the number: it is prepared once.
 _IDS = bindparam("ids", type_=ARRAY(BigInteger))
+_PAUSED = bindparam("paused", type_=ARRAY(Text))
+_KIND = bindparam("only", type_=Text)
+_AFTER = bindparam("after", type_=BigInteger)
 
 
-def _claim(table: Table, lease_seconds: float) -> ReturningUpdate[Any]:
-    row, earlier = table.alias("o"), table.alias("earlier")
+def _claim(
+    table: Table, row: NamedFromClause[Any], lease_seconds: float, *wanted: ColumnElement[bool]
+) -> ReturningUpdate[Any]:
+    earlier = table.alias("earlier")
     # a subject whose oldest row waits for its next try has nothing due: that keeps the order
     head = (
         select(row.c.id)
         .where(
+            *wanted,
             row.c.dead_at.is_(None),
             row.c.next_attempt_at <= func.now(),
             func.coalesce(row.c.locked_until, func.now()) <= func.now(),

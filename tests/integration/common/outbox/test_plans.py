@@ -47,9 +47,11 @@ async def test_what_is_due_is_leased_and_forgotten_by_index_alone(database: Data
     with statements(database) as forgetting:
         await rows.forget([leased[:50]])
     with statements(database) as giving_back:
-        await rows.give_back(leased[50:], last_error="why")
-    assert len(leased) == 100
-    for seen in (leasing, forgetting, giving_back):
+        await rows.give_back(leased[50:], last_error="why", counted=False)
+    with statements(database) as probing:
+        probe = await rows.claim_next("call", BACKLOG // 2)
+    assert [len(leased), len(probe)] == [100, 1]
+    for seen in (leasing, forgetting, giving_back, probing):
         (plan,) = await _plans(database, seen)
         assert "Seq Scan on outbox" not in plan, plan
         assert "Sort" not in plan, plan

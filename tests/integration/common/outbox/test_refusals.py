@@ -94,11 +94,11 @@ async def test_any_other_failure_is_tried_again_until_it_works(
     assert refusals.seen == []
 
 
-async def test_the_wait_between_tries_grows(
+async def test_the_wait_between_tries_of_a_row_grows(
     database: Database, receiver: Receiver, refusals: Refusals
 ) -> None:
     relay = make_relay(database, receiver, refusals, longest_backoff_seconds=1000)
-    receiver.failing["a1"] = rpc_error(grpc.StatusCode.UNAVAILABLE)
+    receiver.failing["a1"] = rpc_error(grpc.StatusCode.INTERNAL)
     await enqueue_all(database, "a1")
     for attempts in range(1, 9):
         async with database.begin() as session:  # as if the wait were over
