@@ -43,7 +43,7 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_metadata_size", MAX_METADATA_BYTES),
-    # What gRPC itself lets wait of each method before we hear of it; the rest it drops at once, as CANCELLED.
+    # What gRPC itself lets wait in each queue (own_queues.py); the rest it drops at once, as CANCELLED.
     ("grpc.server.max_pending_requests", MOST_PENDING),
     ("grpc.server.max_pending_requests_hard_limit", MOST_PENDING + 1),
     ("grpc.server_max_unrequested_time_in_server", MOST_PENDING_SECONDS),

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from frontrow.asr.v1 import live_material_pb2, live_material_service_pb2, transcription_service_pb2
+from google.protobuf.json_format import ParseDict
 from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy import Row
 
@@ -69,8 +70,13 @@ def material_message(row: Row[Any]) -> live_material_pb2.LiveMaterial:
         update_time=timestamp(row.updated_at),
         missing_seconds=row.missing_seconds,
         media_url=row.media_url,
-        audio_tracks=[live_material_pb2.AudioTrack(**track) for track in row.audio_tracks],
+        audio_tracks=map(_audio_track, row.audio_tracks),
     )
+
+
+def _audio_track(stored: dict[str, Any]) -> live_material_pb2.AudioTrack:
+    # a later release may know more of a track
+    return ParseDict(stored, live_material_pb2.AudioTrack(), ignore_unknown_fields=True)
 
 
 def audio_track_json(message: live_material_pb2.AudioTrack) -> dict[str, Any]:

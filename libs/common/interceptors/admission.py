@@ -9,7 +9,6 @@ them: refusing those would lose work and make more of it.
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -20,7 +19,7 @@ from grpc_status import rpc_status
 from libs.common import statuses
 from libs.common.errors import DomainError, Kind
 from libs.common.interceptors.call import Serve, ServedCall, Shape
-from libs.common.interceptors.sojourn import Sojourn, waited_seconds
+from libs.common.interceptors.sojourn import Sojourn, SojournTimes
 from libs.common.telemetry import Telemetry
 
 log = structlog.get_logger(__name__)
@@ -143,7 +142,10 @@ class Admission:
         self._long_polls = frozenset(long_polls)
         self._is_urgent = urgent
         self._telemetry = telemetry
-        self._sojourns: defaultdict[str, Sojourn] = defaultdict(Sojourn)
+        self._sojourn_times = SojournTimes()
+        # as the queues inside of gRPC are: those methods have their own, all others share one (own_queues.py)
+        self._sojourns = {method: Sojourn() for method in urgent}
+        self._shared_sojourn = Sojourn()
         self._told_at, self._refused = 0.0, 0
         busy = ServerBusy(
             f"the server has as much to do as it can in good time; try again in {RETRY_SECONDS:g} s",
@@ -179,8 +181,10 @@ class Admission:
         return self._work if ends_by_itself else self._waits
 
     def _waited_too_long(self, call: ServedCall, places: WorkPlaces | FixedPlaces) -> bool:
-        # gRPC has a queue for each method: a long one doesn't tell of another
-        return places is self._work and self._sojourns[call.method].is_too_long(waited_seconds(call))
+        if places is not self._work:
+            return False
+        sojourn = self._sojourns.get(call.method, self._shared_sojourn)
+        return sojourn.is_too_long(self._sojourn_times.of(call))
 
     async def _refuse(self, call: ServedCall) -> None:
         self._refused += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 
 from libs.common.interceptors.call import ServedCall
@@ -22,11 +23,17 @@ SHORT_SECONDS = 0.05
 """Who waited longer than this is refused while the queue stands: the queue is kept short, not empty."""
 WINDOW_SECONDS = 0.1
 FEWEST = 8
-"""A window with fewer calls tells nothing."""
+"""A window with fewer calls tells nothing: it lasts until there are as many, for calls may take long."""
+LONGEST_WINDOW_SECONDS = 1.0
+"""What began so long ago tells nothing of now."""
 CALM_SECONDS = 1.0
 """A queue stands no more when nobody had to be refused for so long."""
 
 _ATTEMPTS_KEY = "grpc-previous-rpc-attempts"
+# gRPC sends a timeout rounded up: by less than 0.1 s below this, by up to a second and more beyond.
+_COARSE_SECONDS = 100.0
+_ROUNDING_SECONDS = 0.2
+_MOST_PEERS = 10_000
 
 
 def timeout_metadata(timeout_seconds: float) -> tuple[str, str]:
@@ -34,25 +41,51 @@ def timeout_metadata(timeout_seconds: float) -> tuple[str, str]:
     return TIMEOUT_KEY, f"{timeout_seconds:.3f}"
 
 
-def waited_seconds(call: ServedCall) -> float | None:
-    """Return how long a call has been under way, None when that can't be told.
+class SojournTimes:
+    """How long calls waited inside of gRPC before they were taken.
 
-    The deadline that gRPC hands on is made of the timeout at the moment when the call arrives: what is gone
-    of it since is the wait, by one clock. A repeated attempt keeps the metadata of the first, so it doesn't
-    tell.
+    The deadline that gRPC hands on is made of the timeout that is left when a client sends its call: what is
+    gone of it since is the wait, by one clock. What was gone before, while the client connected, is no wait
+    here: nobody can have waited for longer than its connection is known, which is from its first call on.
     """
-    told, left = call.metadata(TIMEOUT_KEY), call.context.time_remaining()
-    if told is None or left is None or call.metadata(_ATTEMPTS_KEY) is not None:
-        return None
-    try:
-        waited = float(told) - left
-    except ValueError:
-        return None
-    return max(0.0, waited) if math.isfinite(waited) else None
+
+    def __init__(
+        self, *, monotonic: Callable[[], float] = time.monotonic, most_peers: int = _MOST_PEERS
+    ) -> None:
+        """Remember so many connections; one that is forgotten counts as new."""
+        self._monotonic = monotonic
+        self._most_peers = most_peers
+        self._known_since: OrderedDict[str, float] = OrderedDict()
+
+    def of(self, call: ServedCall) -> float | None:
+        """Return how many seconds a call waited, None when that can't be told.
+
+        What a client names is believed where it can be so. A repeated attempt keeps the metadata of the
+        first, so it doesn't tell.
+        """
+        told, left = call.metadata(TIMEOUT_KEY), call.context.time_remaining()
+        if told is None or left is None or call.metadata(_ATTEMPTS_KEY) is not None:
+            return None
+        try:
+            timeout = float(told)
+        except ValueError:
+            return None
+        waited = timeout - left
+        if not timeout < _COARSE_SECONDS or waited < -_ROUNDING_SECONDS:
+            return None
+        return max(0.0, waited) if waited <= self._known_seconds(call.context.peer()) else None
+
+    def _known_seconds(self, peer: str) -> float:
+        now = self._monotonic()
+        since = self._known_since.setdefault(peer, now)
+        self._known_since.move_to_end(peer)
+        if len(self._known_since) > self._most_peers:
+            self._known_since.popitem(last=False)
+        return now - since
 
 
 class Sojourn:
-    """How long the calls of one method waited lately; `is_too_long` notes a call and says what becomes of it.
+    """How long the calls of one queue waited lately; `is_too_long` notes a call and says what becomes of it.
 
     While the queue stands, who waited `SHORT_SECONDS` is refused, which takes a part of the time that serving
     would: so the queue shrinks, and those who are let in meet a short one. Who doesn't say how long it waited
@@ -69,7 +102,8 @@ class Sojourn:
     def is_too_long(self, waited: float | None) -> bool:
         """Note a call that waited so many seconds (None: unknown); return True when it is to be refused."""
         now = self._monotonic()
-        if now - self._since >= WINDOW_SECONDS:
+        enough = self._stands or self._calls >= FEWEST
+        if now - self._since >= (WINDOW_SECONDS if enough else LONGEST_WINDOW_SECONDS):
             self._decide(now)
         if waited is not None:
             self._calls += 1

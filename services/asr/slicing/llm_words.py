@@ -90,8 +90,8 @@ class LlmWords:
         lines = "\n".join(f"{i}\t{sampled(clip.text, _CLIP_CHARACTERS)}" for i, clip in enumerate(batch))
         try:
             answer = await self._model.ask(SYSTEM, lines, SCHEMA)
-        except AnswerTooLong as error:
-            if len(batch) > 1:
+        except (AnswerTooLong, LlmFailed) as error:
+            if isinstance(error, AnswerTooLong) and len(batch) > 1:
                 middle = len(batch) // 2
                 first, rest = await self._batch(batch[:middle]), await self._batch(batch[middle:])
                 return first | {middle + i: words for i, words in rest.items()}

@@ -1,9 +1,14 @@
 """The audio tracks that a run found are shown with the material."""
 
+from uuid import UUID
+
 import grpc
 from frontrow.asr.v1 import live_material_pb2
 from frontrow.asr.v1 import live_material_service_pb2 as pb
+from sqlalchemy import update
 
+from libs.common.db import Database
+from services.asr.models import live_materials
 from tests.integration.asr.bed import Bed, refusal
 from tests.integration.asr.made_transcripts import results
 
@@ -38,3 +43,13 @@ async def test_more_tracks_than_are_stored_are_refused(bed: Bed) -> None:
     material, version = await begun(bed)
     call = bed.runs.CompleteTranscription(results(material.id, version, ["一"], audio_tracks=TRACKS * 33))
     assert (await refusal(call))[0] is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_what_a_later_release_knows_of_a_track_hides_no_material(bed: Bed, database: Database) -> None:
+    material = await bed.material()
+    tracks = [{"index": 1, "codec": "aac", "loudness_lufs": -23.0}]
+    async with database.begin() as session:
+        mine = update(live_materials).where(live_materials.c.id == UUID(material.id))
+        await session.execute(mine.values(audio_tracks=tracks))
+    [shown] = (await bed.read(material.id)).audio_tracks
+    assert (shown.index, shown.codec) == (1, "aac")

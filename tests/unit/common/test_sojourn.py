@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -21,8 +20,8 @@ from libs.common.interceptors.sojourn import (
     TIMEOUT_KEY,
     WINDOW_SECONDS,
     Sojourn,
+    SojournTimes,
     timeout_metadata,
-    waited_seconds,
 )
 
 WORK_SECONDS, REFUSAL_SECONDS = 0.002, 0.0004
@@ -33,6 +32,7 @@ class Server:
     """A server of one thread with a queue that it can't see: it learns how long each call waited."""
 
     now: float = 0.0
+    work_seconds: float = WORK_SECONDS
     served: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
 
@@ -47,7 +47,7 @@ class Server:
             self.now += REFUSAL_SECONDS
             self.refused.append(waited)
             return False
-        self.now += WORK_SECONDS
+        self.now += self.work_seconds
         self.served.append(waited)
         return True
 
@@ -70,6 +70,21 @@ def test_more_than_can_be_done_is_refused_and_who_is_served_waits_little(times):
     assert len(server.served) > 0.8 * share_at_best * 30 / WORK_SECONDS
 
 
+@pytest.mark.parametrize("work_seconds", [0.015, 0.05, 0.1])
+def test_the_queue_of_a_server_whose_calls_take_long_is_seen_to_stand_too(work_seconds):
+    server = Server(work_seconds=work_seconds)
+    server.bear(2 / work_seconds, 30)
+    assert server.refused
+    assert max(server.served) < LONG_SECONDS + FEWEST * work_seconds + 1
+
+
+def test_few_calls_that_waited_tell_nothing_of_a_queue():
+    server = Server()
+    for _ in range(100):
+        server.now += 1.2 / FEWEST
+        assert not server.sojourn.is_too_long(5.0)
+
+
 def test_once_the_load_is_gone_nobody_is_refused():
     server = Server()
     server.bear(2 / WORK_SECONDS, 5)
@@ -87,15 +102,15 @@ def test_callers_that_wait_for_their_answers_are_never_refused():
         arrivals.append(server.now)
 
 
-@given(st.lists(st.floats(0, 0.1), min_size=1, max_size=200), st.integers(0, 2**32))
-def test_calls_that_waited_elsewhere_are_served_while_others_come_quickly(pauses, seed):
-    """A client that connects anew has old calls; the queue here is short all the same."""
-    now, chance = 0.0, random.Random(seed)
+@given(st.lists(st.floats(0, 0.1), min_size=1, max_size=200), st.integers(1, FEWEST - 1))
+def test_calls_that_waited_elsewhere_are_served_while_others_come_quickly(pauses, between):
+    """A proxy or a client may hold a call back; the queue here is short all the same."""
+    now = 0.0
     sojourn = Sojourn(monotonic=lambda: now)
-    for pause in pauses:
+    for number, pause in enumerate(pauses):
         now += pause
         assert not sojourn.is_too_long(5.0)
-        if chance.random() < 0.5 or pause >= WINDOW_SECONDS / FEWEST:
+        if number % between == 0:
             assert not sojourn.is_too_long(0.01)
 
 
@@ -112,10 +127,10 @@ def test_who_does_not_say_how_long_it_waited_is_refused_with_its_neighbours():
 
 
 class Context:
-    """What gRPC tells of a call: its metadata, and what is left of its deadline."""
+    """What gRPC tells of a call: its connection and metadata, and what is left of its deadline."""
 
-    def __init__(self, left: float | None, *metadata: tuple[str, str]) -> None:
-        self._left, self._metadata = left, metadata
+    def __init__(self, left: float | None, *metadata: tuple[str, str], peer: str = "ipv4:10.0.0.1:1") -> None:
+        self._left, self._metadata, self._peer = left, metadata, peer
 
     def time_remaining(self) -> float | None:
         """Return what is left, in seconds."""
@@ -124,6 +139,14 @@ class Context:
     def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
         """Return what the client sent."""
         return self._metadata
+
+    def peer(self) -> str:
+        """Return the connection's name."""
+        return self._peer
+
+
+def call_with(left: float | None, *metadata: tuple[str, str], peer: str = "ipv4:10.0.0.1:1") -> ServedCall:
+    return ServedCall("/probe.v1.Probe/Ask", Shape.UNARY_UNARY, Context(left, *metadata, peer=peer))
 
 
 @pytest.mark.parametrize(
@@ -136,13 +159,44 @@ class Context:
         (29.5, [(TIMEOUT_KEY, "soon")], None),
         (29.5, [(TIMEOUT_KEY, "nan")], None),
         (29.5, [(TIMEOUT_KEY, "inf")], None),
+        (29.5, [(TIMEOUT_KEY, "-inf")], None),
         (29.5, [(TIMEOUT_KEY, "1e999")], None),
         (28.0, [timeout_metadata(30), ("grpc-previous-rpc-attempts", "1")], None),
+        # no client with this deadline can name it: all others would look as if they waited little
+        (29.5, [(TIMEOUT_KEY, "0")], None),
+        (29.5, [(TIMEOUT_KEY, "-1")], None),
+        # gRPC made 151 s of it, so that this one waited for half a second
+        (150.5, [timeout_metadata(150.5)], None),
     ],
 )
 def test_how_long_a_call_waited_is_what_is_gone_of_the_timeout_it_names(left, metadata, waited):
-    call = ServedCall("/probe.v1.Probe/Ask", Shape.UNARY_UNARY, Context(left, *metadata))
-    assert waited_seconds(call) == (None if waited is None else pytest.approx(waited))
+    now = 0.0
+    times = SojournTimes(monotonic=lambda: now)
+    times.of(call_with(30.0, timeout_metadata(30)))
+    now = 10.0
+    assert times.of(call_with(left, *metadata)) == (None if waited is None else pytest.approx(waited))
+
+
+def test_what_a_client_waited_for_its_connection_is_no_wait_at_the_server():
+    now = 100.0
+    times = SojournTimes(monotonic=lambda: now)
+    waited_a_second = call_with(29.0, timeout_metadata(30))
+    assert times.of(waited_a_second) is None
+    now += 0.9
+    assert times.of(waited_a_second) is None
+    assert times.of(call_with(29.5, timeout_metadata(30))) == pytest.approx(0.5)
+    assert times.of(call_with(29.5, timeout_metadata(30), peer="ipv4:10.0.0.2:1")) is None
+    now += 0.2
+    assert times.of(waited_a_second) == pytest.approx(1.0)
+
+
+def test_connections_are_forgotten_when_there_are_many():
+    now = 0.0
+    times = SojournTimes(monotonic=lambda: now, most_peers=2)
+    for number, told in enumerate(("a", "b", "a", "c", "a", "b")):
+        now = float(number)
+        waited = times.of(call_with(29.5, timeout_metadata(30), peer=told))
+        assert (waited is not None) == (number in {2, 4}), "the one that was silent for longest goes"
 
 
 def test_spiders_name_the_timeout_of_each_attempt_as_services_do():

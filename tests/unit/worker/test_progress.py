@@ -29,6 +29,15 @@ def test_a_hundredth_is_what_was_meant_whatever_floats_make_of_it(percent: float
     assert (lease.progress, lease.progress_hundredths) == divmod(round(percent * 100), 100)
 
 
+def test_no_number_makes_a_report_fail() -> None:
+    run = Run(a_task("task"))
+    for percent in (float("nan"), float("-inf")):
+        run.progress(percent)
+        assert run.hundredths == 0
+    run.progress(float("inf"))
+    assert run.percent == 100
+
+
 def test_a_run_without_progress_reports_none() -> None:
     lease = lease_of(Run(a_task("task")))
     assert not lease.HasField("progress")

@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from libs.common.client import connect, error_info
 from libs.common.interceptors import errors
 from libs.common.interceptors.admission import ALWAYS_IN
-from libs.common.interceptors.sojourn import CALM_SECONDS
+from libs.common.interceptors.sojourn import CALM_SECONDS, LONG_SECONDS
 from libs.common.testing import eventually
 from tests.wire.common.busy_process import WORK_SECONDS
 from tests.wire.common.callers import Seen, offer
@@ -104,6 +104,29 @@ async def test_a_server_whose_processor_is_what_is_short_refuses_by_itself_and_g
     assert work.answered
     assert (len(urgent.answered), urgent.refused) == (20, [])
     assert not after.refused
+
+
+async def test_calls_that_waited_for_their_server_to_start_are_all_served():
+    async def ask(_request, _context):
+        until = time.thread_time() + WORK_SECONDS
+        while time.thread_time() < until:
+            pass
+        return Response(text="done")
+
+    before = Probe().server()
+    address = await before.start()
+    await before.stop(grace_seconds=0)
+    async with connect(address) as channel:
+        stub = stub_on(channel)
+        calls = [stub.Ask(Request(text="early"), timeout=30, wait_for_ready=True) for _ in range(200)]
+        waiting = asyncio.gather(*calls)
+        await asyncio.wait({waiting}, timeout=2 * LONG_SECONDS)
+        server = Probe(ask=ask).server(address)
+        await server.start()
+        try:
+            assert {answer.text for answer in await waiting} == {"done"}
+        finally:
+            await server.stop(grace_seconds=0)
 
 
 async def test_what_waits_and_what_works_never_take_each_others_places():

@@ -55,9 +55,11 @@ class Run:
         People see whole per cents; a rise by a hundredth is enough for a run not to count as stuck. Never
         blocks and never fails: it is sent with the next beat, and a whole per cent brings that beat forward.
         """
+        if not percent > 0:  # nan too, which is no int
+            return
         before = self.percent
         # floats lie a little below what they are meant to be
-        hundredths = max(0, min(10_000, int(percent * 100 + 1e-6)))
+        hundredths = int(min(percent, 100) * 100 + 1e-6)
         if hundredths <= self._hundredths:
             return
         self._hundredths = hundredths
