@@ -20,6 +20,17 @@ def opened(path: Path) -> InputContainer:
     return av.open(f"file:{path}", options=OPEN_OPTIONS)
 
 
+def demuxed(container: InputContainer, stream: Stream) -> Iterator[Packet[Stream]]:
+    """Yield the packets of a stream to the end of the file."""
+    while True:
+        try:
+            yield from container.demux(stream)
+        except IndexError:
+            # a packet of a stream that begins on the way, as subtitles may, which PyAV doesn't know
+            continue
+        return
+
+
 def timed(
     container: InputContainer, stream: Stream, at: Fraction
 ) -> Iterator[tuple[Fraction, Packet[Stream]]]:
@@ -29,7 +40,7 @@ def timed(
     """
     origin = Fraction(container.start_time or 0, av.time_base)
     container.seek(max(0, int((at + origin) * av.time_base)), backward=True)
-    for packet in container.demux(stream):
+    for packet in demuxed(container, stream):
         if packet.pts is not None and packet.time_base is not None:
             yield packet.pts * packet.time_base - origin, packet
 

@@ -32,6 +32,7 @@ from services.asr.media.errors import (
     NotMedia,
 )
 from services.asr.media.formats import OPEN_OPTIONS
+from services.asr.media.packets import demuxed
 
 # A recording that begins between two key frames has no picture to decode for this long.
 _FIRST_PACKETS = 300
@@ -121,7 +122,7 @@ def _facts(container: InputContainer) -> Media:
         raise NoAudioTrack("the recording has a picture but no audio track")
     chosen = next((t for t in audio if t.default), audio[0])
     start = container.start_time or 0
-    width, height = _shown_size(picture, container) if picture else (0, 0)
+    width, height = shown_size(picture, container) if picture else (0, 0)
     return Media(
         format=container.format.name,
         duration_ms=_rounded_ms(Fraction(container.duration or 0, av.time_base)),
@@ -129,7 +130,7 @@ def _facts(container: InputContainer) -> Media:
         width=width,
         height=height,
         fps=Fraction(picture.average_rate or picture.base_rate or 0) if picture else Fraction(0),
-        video_codec=picture.codec_context.name if picture else "",
+        video_codec=picture.codec_context.codec.canonical_name if picture else "",
         audio_tracks=tuple(audio),
         audio_order=chosen.order,
     )
@@ -143,13 +144,17 @@ def _is_picture(stream: VideoStream) -> bool:
     return Disposition.attached_pic not in stream.disposition
 
 
-def _shown_size(picture: VideoStream, container: InputContainer) -> tuple[int, int]:
-    """Return width and height as shown: a telephone that was held upright records a turned picture."""
+def shown_size(picture: VideoStream, container: InputContainer) -> tuple[int, int]:
+    """Return width and height as shown.
+
+    A telephone that was held upright records a turned picture, a camcorder one of pixels that aren't square.
+    """
     width, height = picture.codec_context.width, picture.codec_context.height
+    width = round(width * (picture.sample_aspect_ratio or 1))
     # a picture that begins broken has the size its header says
     with contextlib.suppress(av.error.FFmpegError):
-        for packet in itertools.islice(container.demux(picture), _FIRST_PACKETS):
-            for frame in packet.decode():
+        for packet in itertools.islice(demuxed(container, picture), _FIRST_PACKETS):
+            for frame in picture.decode(packet):
                 return (height, width) if frame.rotation % 180 else (width, height)
     return width, height
 

@@ -18,7 +18,7 @@ from services.asr.media.probe import probe
 from services.asr.slicing.drafts.make import ClipMissing, DraftMaker, Source
 from services.asr.slicing.drafts.write import FORMATS, Order
 from services.asr.slicing.selection import Said
-from tests.integration.media.recordings import frame_numbers, frame_times, record
+from tests.integration.media.recordings import frame_numbers, frame_times, record, remake
 
 RATES = ("24000/1001", "25", "30000/1001", "30", "60")
 SPANS = ((1234, 4321), (5005, 11_017))
@@ -77,6 +77,30 @@ async def test_every_format_is_within_a_frame_of_the_files_inside(tmp_path: Path
             assert count - 1 - Fraction(1, 1000) <= length <= count + Fraction(1, 1000), path
             shown = await asyncio.to_thread(frame_times, path)
             assert shown[0][1] == pytest.approx(0, abs=float(1 / rate))
+
+
+@pytest.mark.parametrize("end", [4321, 11_017])
+async def test_a_draft_of_an_upright_recording_is_upright(tmp_path: Path, end: int) -> None:
+    """A clip that is encoded again is stored as it is shown, one that is copied is turned by who plays it."""
+    store = LocalStore(tmp_path / "store")
+    lying = record(tmp_path / "lying.mp4")
+    live = remake(lying, tmp_path / "live.mp4", "-c", "copy", before=("-display_rotation", "90"))
+    made = await canonical.make(live, tmp_path / "c.mp4", await probe(live))
+    done = await cut.cut(made.path, tmp_path / "clip.mp4", 1234, end, media=made.media)
+    await store.put_file("clips/p/0.mp4", tmp_path / "clip.mp4")
+    clip = clip_pb2.Clip(
+        id="c", title="竖屏", start_ms=done.start_ms, end_ms=done.end_ms, media_key="clips/p/0.mp4"
+    )
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    draft = await DraftMaker(store, "drafts/p/own/", Order("jianying"), scratch).make(
+        Source("竖屏", "0198-abcdef123456", [clip], []), lambda share: None
+    )
+    with zipfile.ZipFile(await _stored(store, draft.media_key)) as packed:
+        name = next(name for name in packed.namelist() if name.endswith("draft_content.json"))
+        content = json.loads(packed.read(name))
+    sizes = [content["canvas_config"], *content["materials"]["videos"]]
+    assert {(size["width"], size["height"]) for size in sizes} == {(120, 208)}
 
 
 async def _stored(store: LocalStore, key: str) -> Path:

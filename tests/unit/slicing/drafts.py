@@ -21,6 +21,7 @@ def material(
     fps: Fraction = Fraction(25),
     title: str = "片段",
     length_ms: int | None = None,
+    channels: int = 2,
 ) -> Material:
     start = number * 200_000
     length = round((picture or sound or 0) * 1000) if length_ms is None else length_ms
@@ -35,6 +36,7 @@ def material(
         fps=fps,
         width=416 if picture else 0,
         height=234 if picture else 0,
+        channels=channels,
     )
 
 

@@ -13,7 +13,8 @@ import pyJianYingDraft
 import pytest
 
 from services.asr.slicing.drafts import jianying, srt
-from services.asr.slicing.drafts.otio_file import write_fcp7, write_otio
+from services.asr.slicing.drafts.fcp7_file import write_fcp7
+from services.asr.slicing.drafts.otio_file import write_otio
 from services.asr.slicing.drafts.timeline import Timeline
 from tests.unit.slicing.drafts import FRAMES, RATES, timeline
 
@@ -75,7 +76,7 @@ def test_final_cut_xml_gives_back_clips_and_captions_to_the_frame(rate: Fraction
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         back = otio.adapters.read_from_string(written, "fcp_xml")
-    picture, captions, sound = back.tracks
+    picture, captions, sound = back.tracks  # both channels of the sound are one track to the reader
     # the reader rounds the rate to three places; frames are what is compared
     for track in (picture, sound):
         found = [

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from services.asr.slicing.drafts import jianying, srt
+from services.asr.slicing.drafts.fcp7_file import write_fcp7
 from services.asr.slicing.drafts.names import clip_name, plain_name
-from services.asr.slicing.drafts.otio_file import write_fcp7, write_otio
+from services.asr.slicing.drafts.otio_file import write_otio
 from services.asr.slicing.drafts.package import Package, Stopped, size_and_sha1
 from services.asr.slicing.drafts.rates import timeline_rate
 from services.asr.slicing.drafts.timeline import EmptyDraft, build
@@ -33,6 +34,15 @@ def test_a_rate_that_no_editor_knows_becomes_the_nearest_that_they_know(
     fps: Fraction, rate: Fraction
 ) -> None:
     assert timeline_rate(fps) == rate
+
+
+def test_the_timelines_rate_is_that_of_most_of_what_is_shown() -> None:
+    clips = [
+        material(i, picture=Fraction(length), fps=Fraction(fps))
+        for i, (length, fps) in enumerate([(3, "25"), (2, "30"), (2, "29.999")])
+    ]
+    assert build("x", clips, []).rate == 30
+    assert build("x", clips[:2], []).rate == 25
 
 
 @pytest.mark.parametrize("short_ms", [0, 1])
@@ -68,6 +78,15 @@ def test_a_clip_without_a_single_frame_is_left_out_and_a_draft_of_such_is_refuse
     assert [item.start for item in made.items] == [0]
     with pytest.raises(EmptyDraft):
         build("x", [material(0, picture=Fraction(1, 100))], [])
+
+
+def test_subtitles_beside_the_media_have_their_names_also_where_a_clip_is_left_out() -> None:
+    clips = [material(0, picture=Fraction(1, 100)), material(1, picture=Fraction(4), title="锅\x07 100%")]
+    made = build("x", clips, [Said(0, 200_000, 202_000, "话")])
+    written = files(made, Order("srt"), "x")
+    assert {name for name in written if name.startswith("media/")} == {
+        f"media/{clips[1].file_name.removesuffix('.mp4')}.srt"
+    }
 
 
 def test_captions_stay_within_their_clip_and_apart_from_one_another() -> None:

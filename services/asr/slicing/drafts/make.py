@@ -134,4 +134,5 @@ def _material(clip: clip_pb2.Clip, file_name: str, facts: Facts) -> Material:
         fps=facts.fps,
         width=facts.width,
         height=facts.height,
+        channels=facts.channels,
     )

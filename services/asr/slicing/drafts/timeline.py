@@ -19,7 +19,8 @@ _ROUNDING = Fraction(1, 1000)
 class Material:
     """A clip's file and its facts: exact lengths in seconds, `picture` 0 for sound alone.
 
-    `start_ms` and `end_ms` are the clip's on the recording's clock, by which its words are found.
+    `start_ms` and `end_ms` are the clip's on the recording's clock, by which its words are found. Width and
+    height are those it is shown in; `channels` are the sound's.
     """
 
     clip_id: str
@@ -32,6 +33,7 @@ class Material:
     fps: Fraction
     width: int
     height: int
+    channels: int
 
     @property
     def length(self) -> Fraction:
@@ -99,7 +101,7 @@ def build(name: str, materials: Sequence[Material], said: Iterable[Said]) -> Tim
         EmptyDraft: no clip has a frame.
     """
     shown = [material for material in materials if material.picture]
-    rate = timeline_rate(shown[0].fps if shown else Fraction(0))
+    rate = _rate(shown)
     items: list[Item] = []
     at = 0
     for material in materials:
@@ -120,6 +122,15 @@ def build(name: str, materials: Sequence[Material], said: Iterable[Said]) -> Tim
         items=tuple(items),
         captions=tuple(captions),
     )
+
+
+def _rate(shown: Sequence[Material]) -> Fraction:
+    """Return the rate of most of what is shown: an encoder may change it on the way."""
+    lengths: dict[Fraction, Fraction] = {}
+    for material in shown:
+        rate = timeline_rate(material.fps)
+        lengths[rate] = lengths.get(rate, Fraction(0)) + material.picture
+    return max(lengths, key=lambda rate: lengths[rate], default=timeline_rate(Fraction(0)))
 
 
 def plain(text: str) -> str:

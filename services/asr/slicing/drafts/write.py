@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from services.asr.slicing.drafts import jianying, srt
-from services.asr.slicing.drafts.names import clip_name
 from services.asr.slicing.drafts.timeline import Timeline
 
 CAPTIONS = "captions.srt"
@@ -42,7 +42,7 @@ def _otio(timeline: Timeline, order: Order, folder: str) -> dict[str, str]:
 
 
 def _fcp7(timeline: Timeline, order: Order, folder: str) -> dict[str, str]:
-    from services.asr.slicing.drafts.otio_file import write_fcp7
+    from services.asr.slicing.drafts.fcp7_file import write_fcp7
 
     return {"timeline.xml": write_fcp7(timeline)}
 
@@ -50,10 +50,10 @@ def _fcp7(timeline: Timeline, order: Order, folder: str) -> dict[str, str]:
 def _srt(timeline: Timeline, order: Order, folder: str) -> dict[str, str]:
     """Captions of each clip beside it, by its name: players load them unasked."""
     return {
-        f"{MEDIA_FOLDER}/{clip_name(number, item.material.title, '.srt')}": srt.write(
+        f"{MEDIA_FOLDER}/{PurePosixPath(item.material.file_name).with_suffix('.srt')}": srt.write(
             timeline, timeline.captions_of(item)
         )
-        for number, item in enumerate(timeline.items, 1)
+        for item in timeline.items
     }
 
 
