@@ -13,7 +13,7 @@ import structlog
 from services.asr.media import fast as copying
 from services.asr.media import ffmpeg, smart
 from services.asr.media.audio import KEEP_TIME
-from services.asr.media.canonical import ENCODE_AUDIO, ENCODE_VIDEO
+from services.asr.media.canonical import ENCODE_AUDIO, ENCODE_VIDEO, EVEN_SIZE
 from services.asr.media.errors import SpanOutside
 from services.asr.media.packets import opened, timed
 from services.asr.media.probe import Media
@@ -26,8 +26,12 @@ log = structlog.get_logger(__name__)
 _ROUNDING = Fraction(1, 2000)
 # A frame that is on screen for longer than this is a picture that stands still.
 _LONGEST_FRAME = Fraction(1, 4)
+# So much sound before the first frame may be left out: no word is heard in it.
+_LATEST_PICTURE = Fraction(1, 20)
 # The last frame again and again, but for the first of them, which tpad puts at the very time of its original.
 _STAYS = ["tpad=stop=-1:stop_mode=clone", "select='isnan(prev_pts)+gt(pts,prev_pts)'"]
+# How many times longer than the clip encoding it may take: large pictures at many a second, on few cores.
+_SLOWEST_FACTOR = 10.0
 # The reorder window of B-frames is shorter than this.
 _LOOK_AHEAD_SECONDS = 1
 
@@ -37,7 +41,7 @@ class Cut:
     """What was cut: the clip begins with the frame on screen at the wanted start.
 
     `start_ms` is when that frame appears, so at most one frame before what was asked, and where the picture
-    stands still it is what was asked. `end_ms` is exclusive.
+    stands still or has not begun it is what was asked. `end_ms` is exclusive.
     """
 
     start_ms: int
@@ -64,20 +68,22 @@ async def cut(
     """Write `[start_ms, end_ms)` of the canonical file to `out` (.mp4).
 
     A start before zero is zero, an end past the recording is its end. Whole groups of frames are copied where
-    that can be done, the rest is encoded again. Where sound outlasts the picture, its last frame stays.
+    that can be done, the rest is encoded again. Where sound outlasts the picture, its last frame stays; where
+    it begins before it, the first frame is there from the start.
 
     Args:
         media: the facts of `canonical`.
         encode_all: encode every frame, even those that could be copied.
         fast: encode none; the cut that is returned says where the clip really begins, up to a group of frames
-            early, and ends, up to a few frames late.
+            early, and ends, up to a few frames late. Before the first frame there is nothing to copy: a span
+            that begins there is encoded.
 
     Raises:
         SpanOutside: nothing of the span is inside the recording.
         MediaError, MediaInfrastructure, Undecided: see `services.asr.media.errors`.
     """
     found = await _found(canonical, start_ms, end_ms, media, fast=fast)
-    if fast:
+    if found.copied:
         copy = smart.copy if media.has_picture else copying.copy_sound
         await copy(
             canonical, out, found.first, found.end, timeout_seconds=timeout_seconds, on_progress=on_progress
@@ -99,7 +105,7 @@ async def cut(
             return found.cut
     await ffmpeg.run(
         await asyncio.to_thread(_arguments, canonical, out, found, media),
-        timeout_seconds=timeout_seconds,
+        timeout_seconds=max(timeout_seconds, found.cut.duration_ms / 1000 * _SLOWEST_FACTOR),
         duration_ms=found.cut.duration_ms,
         on_progress=on_progress,
     )
@@ -115,15 +121,17 @@ async def span(canonical: Path, start_ms: int, end_ms: int, *, media: Media, fas
 class _Found:
     """A span inside a recording, in seconds.
 
-    `shown` is when the frame at `first` appeared. `held`: that was long ago, so it is shown anew at `first`.
-    `freeze`: the picture ends before the sound, its last frame stays.
+    `shown` is when the frame at `first` appeared. `held`: that was long ago, or will be later, so it is shown
+    anew at `first`. `freeze`: the picture ends before the sound, its last frame stays. `copied`: nothing is
+    encoded.
     """
 
     first: Fraction
     end: Fraction
     shown: Fraction
-    held: bool
-    freeze: bool
+    held: bool = False
+    freeze: bool = False
+    copied: bool = False
 
     @property
     def cut(self) -> Cut:
@@ -138,41 +146,44 @@ async def _found(canonical: Path, start_ms: int, end_ms: int, media: Media, *, f
         )
     asked, until = Fraction(start, 1000), Fraction(end, 1000)
     if not media.has_picture:
-        return _Found(asked, until, asked, held=False, freeze=False)
-    if fast:
-        first, last = await asyncio.to_thread(copying.span, canonical, asked, until)
-        last = min(last, Fraction(media.duration_ms, 1000))
-        return _Found(first, last, first, held=False, freeze=False)
+        return _Found(asked, until, asked, copied=fast)
     shown = await asyncio.to_thread(frame_time, canonical, start)
-    # a picture that stands still for long must not pull the sound before the start into the clip
-    held = asked - shown > _LONGEST_FRAME
+    late = shown - asked > _LATEST_PICTURE
+    if fast and not late:
+        first, last = await asyncio.to_thread(copying.span, canonical, asked, until)
+        return _Found(first, min(last, Fraction(media.duration_ms, 1000)), first, copied=True)
+    # a picture that stands still for long must not pull the sound before the start into the clip, and one
+    # that has not begun must not leave out what is heard
+    held = late or asked - shown > _LONGEST_FRAME
     freeze = end > media.picture_end_ms
     return _Found(asked if held else shown, until, shown, held=held, freeze=freeze)
 
 
 def _arguments(canonical: Path, out: Path, found: _Found, media: Media) -> tuple[str, ...]:
-    # the run-up must reach the frame that is still on screen at the start
-    run_up = max(RUN_UP_SECONDS, math.ceil(found.first - found.shown) + 1)
+    # it must reach the frame that is still on screen at the start; where there is none yet, a seek would land
+    # at the first one, behind the sound
+    until_shown = found.first - found.shown if found.shown <= found.first else found.first
+    run_up = max(RUN_UP_SECONDS, math.ceil(until_shown) + 1)
     shape = _shape_to_keep(canonical, found, run_up) if media.has_picture else None
     filters = [shape.filter(turned=True)] if shape else []
     filters += _shown_anew(found, run_up) if found.held else []
-    filters += _STAYS if found.freeze else []
+    filters += [*(_STAYS if found.freeze else []), EVEN_SIZE]
     return (
         *two_stage(canonical, found.first, found.end, run_up_seconds=run_up, options=_one_graph(shape)),
-        *("-map", "0:v:0?", "-map", "0:a:0?", *(("-vf", ",".join(filters)) if filters else ())),
-        *(EVERY_FRAME if media.has_picture else ()),
+        *("-map", "0:v:0?", "-map", "0:a:0?"),
+        *(("-vf", ",".join(filters), *EVERY_FRAME) if media.has_picture else ()),
         *("-af", KEEP_TIME, *ENCODE_VIDEO, *ENCODE_AUDIO),
         *ffmpeg.mp4(out),
     )
 
 
 def _shown_anew(found: _Found, run_up_seconds: int) -> list[str]:
-    """Return filters that show at `first` the frame that was on screen by then, and no frame before it."""
+    """Return filters that show at `first` the frame that is on screen then, or the first that will be."""
     first, shown = (
         float(filter_time(time, found.first, run_up_seconds=run_up_seconds))
         for time in (found.first, found.shown - _ROUNDING)
     )
-    return [f"select='gte(t,{shown:.6f})'", f"setpts='max(PTS,round({first:.6f}/TB))'"]
+    return [f"select='gte(t,{shown:.6f})'", f"setpts='if(N,PTS,round({first:.6f}/TB))'"]
 
 
 def _shape_to_keep(canonical: Path, found: _Found, run_up_seconds: int) -> Shape | None:

@@ -31,7 +31,8 @@ def two_stage(
     start_us, end_us = int(first * 1_000_000), int(end * 1_000_000)
     coarse_us = _coarse_us(first, run_up_seconds)
     return (
-        *("-ss", _seconds(coarse_us)),
+        # a seek to the beginning would leave out the sound before the first picture
+        *(("-ss", _seconds(coarse_us)) if coarse_us else ()),
         *options,
         *ffmpeg.source(canonical),
         *("-ss", _seconds(start_us - coarse_us), "-t", _seconds(end_us - start_us)),

@@ -7,7 +7,7 @@ from pathlib import Path
 import av
 
 from services.asr.media import trouble
-from services.asr.media.packets import new_header, opened
+from services.asr.media.packets import demuxed, new_header, opened
 
 # So many packets in a row: one alone is damaged.
 _PACKETS = 10
@@ -36,11 +36,11 @@ def sound_changes(path: Path, audio_order: int) -> bool:
 def _changes(path: Path, audio_order: int) -> bool:
     with opened(path) as container:
         stream = container.streams.audio[audio_order]
-        codec, header = stream.codec_context.name, stream.codec_context.extradata
+        codec, header = stream.codec_context.codec.canonical_name, stream.codec_context.extradata
         mark: bytes | None = None
         other: bytes | None = None
         seen = 0
-        for packet in container.demux(stream):
+        for packet in demuxed(container, stream):
             told = new_header(packet)
             if told is not None and told != header:
                 return True

@@ -9,6 +9,7 @@ from services.asr.media import ffmpeg
 from services.asr.media.cut import frame_time
 
 WIDTH = 480
+_SQUARE = "setsar=1,format=yuvj420p"
 
 
 async def thumbnail(video: Path, out: Path, at_ms: int, *, timeout_seconds: float = 120.0) -> None:
@@ -26,8 +27,8 @@ async def thumbnail(video: Path, out: Path, at_ms: int, *, timeout_seconds: floa
             *("-ss", f"{int(time * 1_000_000) / 1_000_000:.6f}"),
             *ffmpeg.source(video),
             *("-map", "0:V:0", "-frames:v", "1", "-update", "1"),
-            # commas inside min() are the function's own, hence the quotes
-            *("-vf", f"scale='min({WIDTH},iw)':-2:out_range=full,format=yuvj420p"),
+            # pixels become square; commas inside functions are their own, hence the quotes
+            *("-vf", f"scale='min({WIDTH},iw*sar)':'max(2,trunc(ow/dar/2)*2)':out_range=full,{_SQUARE}"),
             *("-q:v", "4", "-f", "image2", ffmpeg.target(out)),
         ),
         timeout_seconds=timeout_seconds,

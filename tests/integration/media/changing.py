@@ -54,7 +54,7 @@ def record_changes(path: Path, stretches: Sequence[Stretch]) -> Path:
         parts.append(_recorded(path.suffix, stretch, begin, number))
         number += stretch.frames
     if path.suffix == ".flv":
-        parts = [parts[0], *(_without_head(part) for part in parts[1:])]
+        parts = [parts[0], *(without_head(part) for part in parts[1:])]
     path.write_bytes(b"".join(parts))
     return path
 
@@ -88,8 +88,8 @@ def _recorded(suffix: str, stretch: Stretch, begin: Fraction, number: int) -> by
         return made.read_bytes()
 
 
-def _without_head(flv: bytes) -> bytes:
-    """Return a recording's tags but for those that tell of the file."""
+def without_head(flv: bytes) -> bytes:
+    """Return an FLV recording's tags but for those that tell of the file."""
     kept, at = [], _FLV_HEADER
     while at < len(flv):
         end = at + _FLV_TAG + int.from_bytes(flv[at + 1 : at + 4], "big") + _FLV_TAG_END

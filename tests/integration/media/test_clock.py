@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from services.asr.media import audio, canonical
+from services.asr.media import audio, canonical, flv_clock
 from services.asr.media.probe import probe
+from tests.integration.media.changing import without_head
 from tests.integration.media.recordings import frame_times, onsets, record, remake
 
 BEEPS = (0.5, 3.25, 7.0, 10.5)
@@ -72,6 +73,29 @@ async def test_a_timestamp_jump_ahead_between_two_parts_adds_no_time(
     shown = frame_times(tmp_path / "canonical.mp4")
     assert sounds[1::2] == pytest.approx([time for number, time in shown if number == 81], abs=TOLERANCE)
     assert sounds[2] - sounds[0] == pytest.approx(6.0, abs=0.1)
+
+
+@pytest.mark.parametrize("jump_seconds", [0, 60, 40_000])
+async def test_a_timestamp_jump_in_flv_neither_loses_nor_adds_time(tmp_path: Path, jump_seconds: int) -> None:
+    """A recorder goes on when the stream has come back, which begins at zero or at a server's new clock."""
+    first = record(tmp_path / "first.flv", seconds=6, beeps=(0.5, 3.25))
+    again = ("-c", "copy", "-output_ts_offset", str(jump_seconds), "-flvflags", "no_duration_filesize")
+    second = remake(first, tmp_path / "second.flv", *again).read_bytes()
+    for behind in (without_head(second), second):
+        (tmp_path / "joined.flv").write_bytes(first.read_bytes() + behind)
+        sounds = await heard(tmp_path / "joined.flv", tmp_path)
+        shown = frame_times(tmp_path / "canonical.mp4")
+        assert [number for number, _ in shown] == [*range(150), *range(150)]
+        assert sounds[1::2] == pytest.approx([time for number, time in shown if number == 81], abs=TOLERANCE)
+        assert sounds[2] - sounds[0] == pytest.approx(6.0, abs=0.1)
+
+
+async def test_sound_that_is_missing_for_long_is_no_jump(tmp_path: Path) -> None:
+    whole = record(tmp_path / "whole.mp4", seconds=30, beeps=(0.5, 25.25))
+    drop = "noise=drop='gt(pts*tb,4)*lt(pts*tb,20)'"
+    holed = remake(whole, tmp_path / "holed.flv", "-c", "copy", "-bsf:a", drop)
+    assert not flv_clock.jumps(holed)
+    assert await heard(holed, tmp_path) == pytest.approx([0.5, 25.25], abs=TOLERANCE)
 
 
 async def test_streams_that_mp4_cannot_hold_are_encoded_again_on_the_same_clock(tmp_path: Path) -> None:
