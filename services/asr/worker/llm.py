@@ -1,6 +1,7 @@
 """Ask an OpenAI-compatible chat model for JSON, and make sure that JSON is what comes back."""
 
 import asyncio
+import contextlib
 import json
 import re
 import time
@@ -30,11 +31,19 @@ _ANOTHER_WAY = frozenset({400, 404, 415, 422, 501})
 _BROKEN, _TIMES_BROKEN = 500, 2
 # A server is restarted and updated: a way that it once refused is tried again after so long.
 _AGAIN_SECONDS = 600.0
+# Models that think before they answer refuse the one, and know the other by a newer name.
+_REFUSABLE = {"temperature": None, "max_tokens": "max_completion_tokens"}
 _FENCE = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL)
+# What some models write down of their thinking before they answer; its begin may be part of the prompt.
+_THOUGHT = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL)
 
 
 class _Refused(Exception):
     """This way of asking was refused."""
+
+
+class _Unwanted(Exception):
+    """The model takes no such option, or not this value of it."""
 
 
 @dataclass
@@ -67,6 +76,7 @@ class ChatModel:
         self._way_until = 0.0
         # answers of `_BROKEN` in a row
         self._broken = 0
+        self._unwanted: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -117,7 +127,7 @@ class ChatModel:
         refusal: _Refused | _Busy | None = None
         for way in range(self._way, len(formats)):
             try:
-                answer = await self._post(system, user, formats[way])
+                answer = await self._taken(system, user, formats[way])
             except _Refused as error:
                 refusal = error
                 continue
@@ -134,20 +144,33 @@ class ChatModel:
             return _content(answer)
         raise refusal or _Refused("the server refuses every way of asking")
 
-    async def _post(self, system: str, user: str, response_format: Json | None) -> Json:
-        body: Json = {
-            "model": self._settings.model,
-            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
-            "temperature": 0,
-            "max_tokens": self._settings.max_answer_tokens,
-        }
-        if response_format is not None:
-            body["response_format"] = response_format
+    async def _taken(self, system: str, user: str, response_format: Json | None) -> Json:
+        """Ask in one way, without the options that the model has said it doesn't take."""
+        while True:
+            body: Json = {
+                "model": self._settings.model,
+                "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
+            }
+            for option, value in (("temperature", 0), ("max_tokens", self._settings.max_answer_tokens)):
+                name = _REFUSABLE[option] if option in self._unwanted else option
+                if name is not None:
+                    body[name] = value
+            if response_format is not None:
+                body["response_format"] = response_format
+            try:
+                return await self._post(body)
+            except _Unwanted as unwanted:
+                self._unwanted.add(str(unwanted))
+                log.warning("llm.option_refused", option=str(unwanted))
+
+    async def _post(self, body: Json) -> Json:
         url = f"{self._settings.base_url.rstrip('/')}/chat/completions"
         try:
             async with self._opened().post(url, json=body) as response:
                 data = await _body(response)
                 if response.status in _ANOTHER_WAY:
+                    if (option := _refused_option(data)) in body:
+                        raise _Unwanted(option)
                     raise _Refused(f"status {response.status}: {quoted(data, 200)}")
                 if response.status != 200:
                     pause = _seconds(response.headers.get("Retry-After", ""))
@@ -188,12 +211,15 @@ def _content(answer: Json) -> Json:
 def extract(text: str) -> Json:
     """Find the JSON object in what a model wrote: bare, in a fence, or among words; its texts are storable.
 
+    What it wrote down of its thinking is no answer.
+
     Raises:
         ValueError: there is none.
     """
-    fenced = [match.group(1) for match in _FENCE.finditer(text)]
-    braces = text[text.find("{") : text.rfind("}") + 1]
-    for candidate in (text, *fenced, braces):
+    said = _THOUGHT.sub("", text)
+    fenced = [match.group(1) for match in _FENCE.finditer(said)]
+    braces = said[said.find("{") : said.rfind("}") + 1]
+    for candidate in (text, said, *fenced, braces):
         try:
             found = _parsed(candidate)
         except ValueError:
@@ -228,6 +254,14 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
         if len(data) > _LONGEST_ANSWER_BYTES:
             raise _Busy(f"the answer is longer than {_LONGEST_ANSWER_BYTES} bytes")
     return bytes(data)
+
+
+def _refused_option(data: bytes) -> str:
+    """Return the option that a refusal names, where it can be left out or renamed; else empty."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        option = _parsed(data)["error"]["param"]
+        return option if option in _REFUSABLE else ""
+    return ""
 
 
 def _seconds(text: str) -> float | None:

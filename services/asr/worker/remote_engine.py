@@ -61,7 +61,7 @@ def segments(answer: Json, span: Span) -> Iterator[Segment]:
     one segment for the whole chunk.
 
     Raises:
-        EngineFailed: times or texts are missing.
+        EngineFailed: times or texts are missing, or the times are not those of what was sent.
     """
     if not isinstance(answer.get("text") or "", str):
         raise EngineFailed("the speech server's answer is no transcription")
@@ -75,6 +75,10 @@ def segments(answer: Json, span: Span) -> Iterator[Segment]:
         found = [(Segment(words[0].start_ms, words[-1].end_ms, text), False)]
     if not found and (answer.get("text") or "").strip():
         found = [(Segment(span.start_ms, span.end_ms, answer["text"]), False)]
+    # one or two are made up of the silence that engines put behind a chunk
+    late = sum(segment.start_ms >= span.end_ms for segment, _ in found)
+    if late * 2 > len(found):
+        raise EngineFailed(f"{late} of {len(found)} segments begin after the end of the sound: no seconds?")
     dropped = sum(silent for _, silent in found)
     if dropped:
         log.info("asr.segments_called_silent", index=span.index, dropped=dropped)

@@ -3,6 +3,7 @@
 import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 import opencc
 
@@ -24,18 +25,26 @@ def from_segments(segments: Iterable[Segment], span: Span, *, prompt: str = "") 
     """Make the utterances of a chunk.
 
     They lie inside the chunk, follow one another without overlap, and none is empty or longer than 120
-    characters. Segments that only repeat the prompt are dropped: engines echo it on unintelligible sound.
+    characters. One that goes on into the next ends where that begins: of an engine's times the ends are the
+    worse ones. Segments that only repeat the prompt are dropped: engines echo it on unintelligible sound.
     """
+    pieces: list[tuple[int, Segment]] = []
+    for segment in segments:
+        begin = segment.start_ms
+        for piece in () if _is_echo(segment.text, prompt) else _pieces(segment):
+            # a segment's own pieces keep their order
+            begin = max(begin, piece.start_ms)
+            # else music signs, lone punctuation
+            if _bare(piece.text):
+                pieces.append((begin, piece))
+    pieces.sort(key=lambda item: item[0])
     made: list[Utterance] = []
     earliest = span.start_ms
-    for segment in sorted(segments, key=lambda item: item.start_ms):
-        if _is_echo(segment.text, prompt):
-            continue
-        for piece in _pieces(segment):
-            utterance = _placed(piece, earliest, span.end_ms)
-            if utterance is not None:
-                made.append(utterance)
-                earliest = utterance.end_ms
+    for (begin, piece), following in zip_longest(pieces, pieces[1:]):
+        next_begin = following[0] if following else span.end_ms
+        latest = min(span.end_ms, next_begin) if next_begin > begin else span.end_ms
+        made.append(_placed(piece, earliest, max(latest, earliest)))
+        earliest = made[-1].end_ms
     return made
 
 
@@ -106,10 +115,8 @@ def _cut_text(segment: Segment) -> Iterator[Segment]:
         )
 
 
-def _placed(piece: Segment, earliest_ms: int, latest_ms: int) -> Utterance | None:
+def _placed(piece: Segment, earliest_ms: int, latest_ms: int) -> Utterance:
     raw = storable(piece.text).strip()
-    if not _bare(raw):
-        return None  # music signs, lone punctuation
     start_ms = min(max(piece.start_ms, earliest_ms), latest_ms)
     end_ms = min(max(piece.end_ms, start_ms), latest_ms)
     words = []

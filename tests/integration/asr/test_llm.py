@@ -236,10 +236,39 @@ def test_a_window_holds_an_hour_or_sixteen_thousand_characters() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": 1}', '```json\n{"a": 1}\n```', 'Sure! {"a": 1} That is all.', '```\n{"a": 1}\n```']
+    "text",
+    [
+        '{"a": 1}',
+        '```json\n{"a": 1}\n```',
+        'Sure! {"a": 1} That is all.',
+        '```\n{"a": 1}\n```',
+        '<think>\nPerhaps {"a": 2}, or\n```json\n{"a": 3}\n```?\n</think>\n{"a": 1}',
+        'Perhaps {"a": 2}\n</think>\n```json\n{"a": 1}\n```',
+    ],
 )
-def test_json_is_found_among_words_and_fences(text: str) -> None:
+def test_json_is_found_among_words_fences_and_thoughts(text: str) -> None:
     assert extract(text) == {"a": 1}
+
+
+def test_an_answer_that_names_the_mark_of_a_thought_is_an_answer() -> None:
+    assert extract('{"a": "</think>"}') == {"a": "</think>"}
+
+
+async def test_a_model_that_refuses_an_option_is_asked_without_it_and_that_is_remembered() -> None:
+    """As OpenAI's models answer that think before they speak."""
+
+    def particular(body: dict[str, object], _number: int) -> web.Response:
+        for option in ("max_tokens", "temperature"):
+            if option in body:
+                error = {"message": f"Unsupported: '{option}'", "param": option, "code": "unsupported"}
+                return web.json_response({"error": error}, status=400)
+        return completion(topics(0))
+
+    async with llm(particular) as (model, server):
+        await model.topics(said(2))
+        await model.topics(said(2))
+    assert server.formats == ["json_schema"] * 4
+    assert server.requests[-1]["max_completion_tokens"] == 4096
 
 
 async def test_when_the_model_fails_the_local_method_does_it_and_says_so() -> None:

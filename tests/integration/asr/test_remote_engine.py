@@ -119,6 +119,15 @@ def test_segments_that_make_no_sense_are_a_failure(broken: dict[str, Any]) -> No
         list(segments(broken, SPAN))
 
 
+def test_times_that_are_no_seconds_are_a_failure_and_a_late_invention_is_none() -> None:
+    """Else all that was said would be dropped, since nobody speaks there."""
+    in_milliseconds = [{"start": at, "end": at + 900, "text": "利率"} for at in (0, 1000, 2000)]
+    with pytest.raises(EngineFailed, match="2 of 3 segments begin after the end"):
+        list(segments({"segments": in_milliseconds}, SPAN))
+    invented = {"start": 3.5, "end": 30.0, "text": "Thanks for watching!"}
+    assert len(list(segments({"segments": [*ANSWER["segments"], invented]}, SPAN))) == 3
+
+
 async def test_a_busy_server_is_asked_again_and_given_up_after_some_calls(wav: Path) -> None:
     def busy_once(number: int) -> web.Response:
         return web.Response(status=503) if number == 0 else web.json_response(ANSWER)

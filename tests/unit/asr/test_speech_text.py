@@ -36,6 +36,22 @@ def test_utterances_lie_in_their_chunk_in_order_and_none_is_empty_or_too_long(gi
         earliest = utterance.end_ms
 
 
+def test_a_segment_whose_end_is_wrong_moves_none_of_those_behind_it() -> None:
+    """Some engines let a segment last until the end of what they were given."""
+    given = [
+        Segment(600_000, 1_200_000, "利率下降"),
+        Segment(605_000, 608_500, "债券上涨"),
+        Segment(608_000, 611_000, "股票"),
+    ]
+    for segments_ in (given, given[::-1]):
+        made = from_segments(segments_, SPAN)
+        assert [(item.start_ms, item.end_ms, item.text) for item in made] == [
+            (600_000, 605_000, "利率下降"),
+            (605_000, 608_000, "债券上涨"),
+            (608_000, 611_000, "股票"),
+        ]
+
+
 def test_no_letter_of_a_long_segment_without_words_is_lost() -> None:
     text = "利率下降债券上涨" * 100
     made = from_segments([Segment(600_000, 700_000, text)], SPAN)
