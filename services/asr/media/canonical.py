@@ -14,6 +14,7 @@ from pathlib import Path
 
 from services.asr.media import ffmpeg, flv_clock
 from services.asr.media.errors import MediaError, Truncated
+from services.asr.media.formats import TRANSPORT_STREAM
 from services.asr.media.probe import Media, probe
 from services.asr.media.seek import EVERY_FRAME
 from services.asr.media.sound import sound_changes
@@ -116,8 +117,9 @@ def _arguments(source: Path, out: Path, media: Media, *, copied: tuple[bool, boo
     maps = [*(("-map", "0:V:0") if media.has_picture else ()), "-map", f"0:a:{media.audio_order}"]
     picture = ("-c:v", "copy") if copied[0] else ("-vf", EVEN_SIZE, *EVERY_FRAME, *ENCODE_VIDEO)
     codecs = picture + (("-c:a", "copy") if copied[1] else ENCODE_AUDIO)
+    options = TRANSPORT_STREAM if media.format == "mpegts" else {}
     return (
-        *("-fflags", "+genpts+discardcorrupt"),
+        *("-fflags", "+genpts+discardcorrupt", *(f for n, v in options.items() for f in (f"-{n}", v))),
         *ffmpeg.source(source),
         *maps,
         *codecs,

@@ -75,6 +75,20 @@ async def test_a_timestamp_jump_ahead_between_two_parts_adds_no_time(
     assert sounds[2] - sounds[0] == pytest.approx(6.0, abs=0.1)
 
 
+@pytest.mark.parametrize("offset", [0, 6.5])
+async def test_a_transport_stream_may_go_on_under_other_numbers(tmp_path: Path, offset: float) -> None:
+    """A live stream that is switched to another encoder."""
+    first = record(tmp_path / "first.ts", seconds=6, beeps=(0.5, 3.25))
+    other = ("-c", "copy", "-mpegts_start_pid", "600", "-output_ts_offset", str(offset))
+    second = remake(first, tmp_path / "second.ts", *other)
+    (tmp_path / "joined.ts").write_bytes(first.read_bytes() + second.read_bytes())
+    sounds = await heard(tmp_path / "joined.ts", tmp_path)
+    shown = frame_times(tmp_path / "canonical.mp4")
+    # where a transport stream breaks off, a demuxer can't know whether its last packets were whole
+    assert [number for number, _ in shown if number < 146] == [*range(146), *range(146)]
+    assert sounds[1::2] == pytest.approx([time for number, time in shown if number == 81], abs=TOLERANCE)
+
+
 @pytest.mark.parametrize("jump_seconds", [0, 60, 40_000])
 async def test_a_timestamp_jump_in_flv_neither_loses_nor_adds_time(tmp_path: Path, jump_seconds: int) -> None:
     """A recorder goes on when the stream has come back, which begins at zero or at a server's new clock."""
