@@ -14,7 +14,8 @@ from pathlib import Path
 
 from services.asr.media import ffmpeg, flv_clock
 from services.asr.media.errors import MediaError, Truncated
-from services.asr.media.formats import TRANSPORT_STREAM
+from services.asr.media.formats import LOOK_LONGER, TRANSPORT_STREAM
+from services.asr.media.picture_times import misordered
 from services.asr.media.probe import Media, probe
 from services.asr.media.seek import EVERY_FRAME
 from services.asr.media.sound import sound_changes
@@ -62,7 +63,8 @@ async def make(
     """Write the canonical file of `source` to `out` (a path that ends in .mp4).
 
     Streams are copied where MP4 can hold them, which takes a second per ten minutes; others are encoded
-    again, so is sound whose encoder changes on the way, and so are all when the recording lets the copy fail.
+    again, so is what would be wrong in a copy: sound whose encoder changes on the way, pictures whose times
+    can't be kept. So are all when the recording lets the copy fail.
     A clock that jumps is mended first. `timeout_seconds` becomes longer with the recording.
 
     Raises:
@@ -98,17 +100,23 @@ async def _made(
 
     if media.video_codec not in COPIED_VIDEO | {""}:
         return await written(False, False)
-    if media.heard.codec not in COPIED_AUDIO:
-        return await written(True, False)
-    looking = asyncio.create_task(asyncio.to_thread(sound_changes, source, media.audio_order))
+    sound = media.heard.codec in COPIED_AUDIO
+    looking = asyncio.create_task(asyncio.to_thread(_right_in_a_copy, source, media, sound=sound))
     try:
-        made = await written(True, True)
-        return await written(True, False) if await looking else made
+        made = await written(True, sound)
+        copied = await looking
+        return made if copied == (True, sound) else await written(*copied)
     except MediaError:
         return await written(False, False)
     finally:
         # it reads a file of the caller's
         await asyncio.gather(looking, return_exceptions=True)
+
+
+def _right_in_a_copy(source: Path, media: Media, *, sound: bool) -> tuple[bool, bool]:
+    """Tell whether picture and sound, each, are right in a copy; `sound`: it is to be copied. Reads packets."""
+    ordered = not media.has_picture or not media.format.startswith("matroska") or not misordered(source)
+    return ordered, sound and not sound_changes(source, media.audio_order, late=media.late)
 
 
 def _arguments(source: Path, out: Path, media: Media, *, copied: tuple[bool, bool]) -> Sequence[str]:
@@ -117,7 +125,7 @@ def _arguments(source: Path, out: Path, media: Media, *, copied: tuple[bool, boo
     maps = [*(("-map", "0:V:0") if media.has_picture else ()), "-map", f"0:a:{media.audio_order}"]
     picture = ("-c:v", "copy") if copied[0] else ("-vf", EVEN_SIZE, *EVERY_FRAME, *ENCODE_VIDEO)
     codecs = picture + (("-c:a", "copy") if copied[1] else ENCODE_AUDIO)
-    options = TRANSPORT_STREAM if media.format == "mpegts" else {}
+    options = (TRANSPORT_STREAM if media.format == "mpegts" else {}) | (LOOK_LONGER if media.late else {})
     return (
         *("-fflags", "+genpts+discardcorrupt", *(f for n, v in options.items() for f in (f"-{n}", v))),
         *ffmpeg.source(source),

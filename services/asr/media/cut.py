@@ -15,7 +15,7 @@ from services.asr.media import ffmpeg, smart
 from services.asr.media.audio import KEEP_TIME
 from services.asr.media.canonical import ENCODE_AUDIO, ENCODE_VIDEO, EVEN_SIZE
 from services.asr.media.errors import SpanOutside
-from services.asr.media.packets import opened, timed
+from services.asr.media.packets import MOST_REORDERED, opened, timed
 from services.asr.media.probe import Media
 from services.asr.media.seek import EVERY_FRAME, RUN_UP_SECONDS, filter_time, two_stage
 from services.asr.media.shape import Shape, changes, shape_at
@@ -32,8 +32,6 @@ _LATEST_PICTURE = Fraction(1, 20)
 _STAYS = ["tpad=stop=-1:stop_mode=clone", "select='isnan(prev_pts)+gt(pts,prev_pts)'"]
 # How many times longer than the clip encoding it may take: large pictures at many a second, on few cores.
 _SLOWEST_FACTOR = 10.0
-# The reorder window of B-frames is shorter than this.
-_LOOK_AHEAD_SECONDS = 1
 
 
 @dataclass(frozen=True)
@@ -155,8 +153,14 @@ async def _found(canonical: Path, start_ms: int, end_ms: int, media: Media, *, f
     # a picture that stands still for long must not pull the sound before the start into the clip, and one
     # that has not begun must not leave out what is heard
     held = late or asked - shown > _LONGEST_FRAME
-    freeze = end > media.picture_end_ms
+    freeze = end > media.picture_end_ms or await _stands_still(canonical, end)
     return _Found(asked if held else shown, until, shown, held=held, freeze=freeze)
+
+
+async def _stands_still(canonical: Path, end_ms: int) -> bool:
+    """Tell whether the last frame before a moment was there for long: nobody says how long it lasts."""
+    last = await asyncio.to_thread(frame_time, canonical, end_ms - 1)
+    return Fraction(end_ms, 1000) - last > _LONGEST_FRAME
 
 
 def _arguments(canonical: Path, out: Path, found: _Found, media: Media) -> tuple[str, ...]:
@@ -173,8 +177,16 @@ def _arguments(canonical: Path, out: Path, found: _Found, media: Media) -> tuple
         *("-map", "0:v:0?", "-map", "0:a:0?"),
         *(("-vf", ",".join(filters), *EVERY_FRAME) if media.has_picture else ()),
         *("-af", KEEP_TIME, *ENCODE_VIDEO, *ENCODE_AUDIO),
+        *(_until(found.end - found.first) if found.freeze else ()),
         *ffmpeg.mp4(out),
     )
+
+
+def _until(length: Fraction) -> tuple[str, ...]:
+    """Return what lets the last frame of a clip stay until its end, however slowly frames come."""
+    last = f"if(eq(NEXT_PTS,NOPTS),max(1,round({float(length):.6f}/TB)-PTS),DURATION)"
+    # the last frame must be the last packet
+    return "-bf", "0", "-bsf:v", f"setts=duration='{last}'"
 
 
 def _shown_anew(found: _Found, run_up_seconds: int) -> list[str]:
@@ -210,12 +222,14 @@ def frame_time(canonical: Path, at_ms: int) -> Fraction:
     with opened(canonical) as container:
         best: Fraction | None = None
         earliest: Fraction | None = None
+        later = 0
         for time, _ in timed(container, container.streams.video[0], Fraction(at_ms, 1000)):
             if time <= limit and (best is None or time > best):
                 best = time
             if earliest is None or time < earliest:
                 earliest = time
-            if time > limit + _LOOK_AHEAD_SECONDS:
+            later += time > limit
+            if later > MOST_REORDERED:
                 break
     found = best if best is not None else earliest
     if found is None:

@@ -12,15 +12,13 @@ from av.video.stream import VideoStream
 
 from services.asr.media import ffmpeg, parameter_sets
 from services.asr.media.nal import NotUnderstood
-from services.asr.media.packets import opened, timed
+from services.asr.media.packets import MOST_REORDERED, opened, timed
 
 # Offsets are whole milliseconds while frames are not.
 _ROUNDING = Fraction(1, 2000)
 _BEFORE = Fraction(1, 1000)
 # Farther back no seek is tried: some recorders write a single restart point, at the beginning.
 _FARTHEST_SECONDS = 600
-# The reorder window of B-frames is shorter than this.
-_LOOK_AHEAD_SECONDS = 1
 
 
 def span(canonical: Path, start: Fraction, end: Fraction) -> tuple[Fraction, Fraction]:
@@ -74,11 +72,14 @@ def _end(container: InputContainer, stream: VideoStream, first: Fraction, end: F
     """
     times: list[Fraction] = []
     last = first
+    later = 0
     for time, packet in timed(container, stream, first):
         if time >= first:
             times.append(time)
             last = max(last, time + Fraction(packet.duration or 0) * packet.time_base)
-        if time > end + _LOOK_AHEAD_SECONDS:
+        later += time > end
+        # as many again: the end may be behind the last of those that are needed
+        if later > 2 * MOST_REORDERED:
             break
     earliest_left = list(accumulate(reversed(times), min))[::-1]
     latest_before = [first, *accumulate(times, max)]

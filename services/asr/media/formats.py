@@ -8,3 +8,5 @@ FORMATS = (
 # A transport stream that is switched to another encoder goes on under other numbers of its streams.
 TRANSPORT_STREAM = {"merge_pmt_versions": "1"}
 OPEN_OPTIONS = {"protocol_whitelist": PROTOCOLS, "format_whitelist": FORMATS, **TRANSPORT_STREAM}
+# So far a demuxer looks for a stream that begins late, in microseconds and bytes, which it keeps in memory.
+LOOK_LONGER = {"analyzeduration": "1200000000", "probesize": str(256 << 20)}

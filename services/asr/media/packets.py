@@ -12,12 +12,15 @@ from av.container import InputContainer
 from av.packet import Packet
 from av.stream import Stream
 
-from services.asr.media.formats import OPEN_OPTIONS
+from services.asr.media.formats import LOOK_LONGER, OPEN_OPTIONS
+
+MOST_REORDERED = 16
+"""How many frames at most are stored before one that is shown earlier, by the standards of H.264 and HEVC."""
 
 
-def opened(path: Path) -> InputContainer:
-    """Open a local file; only containers of recordings are opened at all."""
-    return av.open(f"file:{path}", options=OPEN_OPTIONS)
+def opened(path: Path, *, late: bool = False) -> InputContainer:
+    """Open a local file; only containers of recordings are opened at all. `late`: see `probe.Media`."""
+    return av.open(f"file:{path}", options=OPEN_OPTIONS | (LOOK_LONGER if late else {}))
 
 
 def demuxed(container: InputContainer, stream: Stream) -> Iterator[Packet[Stream]]:

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -31,13 +31,15 @@ from services.asr.media.errors import (
     NoAudioTrack,
     NotMedia,
 )
-from services.asr.media.formats import OPEN_OPTIONS
+from services.asr.media.formats import LOOK_LONGER, OPEN_OPTIONS
 from services.asr.media.packets import demuxed
 
 # A recording that begins between two key frames has no picture to decode for this long.
 _FIRST_PACKETS = 300
 # ISO 639-2, or BCP 47 as far as files have it
 _LANGUAGE = re.compile(r"(?=.{2,35}$)[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
+# Formats that don't say at their beginning what is in them: a stream is known when it begins.
+_WITHOUT_HEADER = frozenset({"mpegts", "mpeg", "flv", "live_flv"})
 _MP4_FIRST_BOXES = {b"ftyp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"moof", b"styp"}
 
 
@@ -62,7 +64,8 @@ class Media:
 
     `duration_ms` is what the container claims (0: it doesn't say); `picture_end_ms` is where the picture
     ends (0: no picture). Width, height and `fps` are 0 without a picture. `audio_order` is the track that
-    is transcribed: the one flagged as default, else the first that can be decoded.
+    is transcribed: the one flagged as default, else the first that can be decoded. `late`: a stream begins so
+    late that it is found only by who looks for it longer.
     """
 
     format: str
@@ -74,6 +77,7 @@ class Media:
     video_codec: str
     audio_tracks: tuple[AudioTrack, ...]
     audio_order: int
+    late: bool = False
 
     @property
     def has_picture(self) -> bool:
@@ -101,8 +105,20 @@ def probe_blocking(path: Path) -> Media:
     if path.stat().st_size == 0:
         raise EmptyFile("the file is empty")
     try:
-        with av.open(f"file:{path}", options=OPEN_OPTIONS, metadata_errors="replace") as container:
-            return _facts(container)
+        media = _probed(path, late=False)
+    except (NoAudioTrack, AudioUndecodable):
+        return _probed(path, late=True)
+    if media.has_picture or media.format not in _WITHOUT_HEADER:
+        return media
+    longer = _probed(path, late=True)
+    return longer if longer.has_picture else media
+
+
+def _probed(path: Path, *, late: bool) -> Media:
+    try:
+        options = OPEN_OPTIONS | (LOOK_LONGER if late else {})
+        with av.open(f"file:{path}", options=options, metadata_errors="replace") as container:
+            return replace(_facts(container), late=late)
     except av.error.FFmpegError as error:
         said = error.strerror or "unreadable"  # its text names our path
         ours = (
@@ -113,7 +129,7 @@ def probe_blocking(path: Path) -> Media:
 
 def _facts(container: InputContainer) -> Media:
     audio, undecodable = _audio_tracks(container.streams.audio)
-    picture = next(filter(_is_picture, container.streams.video), None)
+    picture = next(filter(is_picture, container.streams.video), None)
     if not audio and undecodable:
         raise AudioUndecodable("the audio track's codec can't be decoded here")
     if not audio and picture is None:
@@ -136,7 +152,7 @@ def _facts(container: InputContainer) -> Media:
     )
 
 
-def _is_picture(stream: VideoStream) -> bool:
+def is_picture(stream: VideoStream) -> bool:
     """Tell whether a stream is a moving picture that can be decoded here; cover art is none."""
     context: VideoCodecContext | None = stream.codec_context
     if context is None or not context.width:

@@ -13,16 +13,17 @@ from services.asr.media.packets import demuxed, new_header, opened
 _PACKETS = 10
 
 
-def sound_changes(path: Path, audio_order: int) -> bool:
+def sound_changes(path: Path, audio_order: int, *, late: bool = False) -> bool:
     """Tell whether sampling rate, channels or profile change, so that one header can't hold for the track.
 
-    Reads packets only: all of them, or those before the file breaks. `audio_order` counts the audio tracks.
+    Reads packets only: all of them, or those before the file breaks. `audio_order` counts the audio tracks;
+    `late`: see `probe.Media`.
 
     Raises:
         MediaInfrastructure, Undecided: this machine is at fault, or nobody can tell.
     """
     try:
-        return _changes(path, audio_order)
+        return _changes(path, audio_order, late=late)
     except av.error.FFmpegError as error:
         said = error.strerror or "unreadable"
         ours = (
@@ -33,8 +34,8 @@ def sound_changes(path: Path, audio_order: int) -> bool:
         return False
 
 
-def _changes(path: Path, audio_order: int) -> bool:
-    with opened(path) as container:
+def _changes(path: Path, audio_order: int, *, late: bool) -> bool:
+    with opened(path, late=late) as container:
         stream = container.streams.audio[audio_order]
         codec, header = stream.codec_context.codec.canonical_name, stream.codec_context.extradata
         mark: bytes | None = None
