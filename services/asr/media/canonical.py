@@ -114,7 +114,10 @@ async def _made(
 
 
 def _right_in_a_copy(source: Path, media: Media, *, sound: bool) -> tuple[bool, bool]:
-    """Tell whether picture and sound, each, are right in a copy; `sound`: it is to be copied. Reads packets."""
+    """Tell whether picture and sound, each, are right in a copy; `sound`: that is to be copied.
+
+    Reads packets only.
+    """
     ordered = not media.has_picture or not media.format.startswith("matroska") or not misordered(source)
     return ordered, sound and not sound_changes(source, media.audio_order, late=media.late)
 

@@ -23,11 +23,11 @@ def opened(path: Path, *, late: bool = False) -> InputContainer:
     return av.open(f"file:{path}", options=OPEN_OPTIONS | (LOOK_LONGER if late else {}))
 
 
-def demuxed(container: InputContainer, stream: Stream) -> Iterator[Packet[Stream]]:
-    """Yield the packets of a stream to the end of the file."""
+def demuxed(container: InputContainer, *streams: Stream) -> Iterator[Packet[Stream]]:
+    """Yield the packets of some streams to the end of the file, in its order."""
     while True:
         try:
-            yield from container.demux(stream)
+            yield from container.demux(*streams)
         except IndexError:
             # a packet of a stream that begins on the way, as subtitles may, which PyAV doesn't know
             continue

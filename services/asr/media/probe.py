@@ -62,10 +62,10 @@ class AudioTrack:
 class Media:
     """The facts of a recording.
 
-    `duration_ms` is what the container claims (0: it doesn't say); `picture_end_ms` is where the picture
-    ends (0: no picture). Width, height and `fps` are 0 without a picture. `audio_order` is the track that
-    is transcribed: the one flagged as default, else the first that can be decoded. `late`: a stream begins so
-    late that it is found only by who looks for it longer.
+    `duration_ms` is what the container claims, or what is there where it says nothing; `picture_end_ms` is
+    where the picture ends (0: no picture). Width, height and `fps` are 0 without a picture. `audio_order` is
+    the track that is transcribed: the one flagged as default, else the first that can be decoded. `late`: a
+    stream begins so late that it is found only by who looks for it longer.
     """
 
     format: str
@@ -138,11 +138,13 @@ def _facts(container: InputContainer) -> Media:
         raise NoAudioTrack("the recording has a picture but no audio track")
     chosen = next((t for t in audio if t.default), audio[0])
     start = container.start_time or 0
+    length = Fraction(container.duration or 0, av.time_base)
     width, height = shown_size(picture, container) if picture else (0, 0)
+    length = length or _length(container) - Fraction(start, av.time_base)
     return Media(
         format=container.format.name,
-        duration_ms=_rounded_ms(Fraction(container.duration or 0, av.time_base)),
-        picture_end_ms=_picture_end_ms(picture, container, Fraction(start, av.time_base)) if picture else 0,
+        duration_ms=_rounded_ms(length),
+        picture_end_ms=_picture_end_ms(picture, length, Fraction(start, av.time_base)) if picture else 0,
         width=width,
         height=height,
         fps=Fraction(picture.average_rate or picture.base_rate or 0) if picture else Fraction(0),
@@ -202,10 +204,21 @@ def _language(said: str) -> str:
     return said if _LANGUAGE.fullmatch(said) and said.lower() != "und" else ""
 
 
-def _picture_end_ms(stream: VideoStream, container: InputContainer, start: Fraction) -> int:
+def _length(container: InputContainer) -> Fraction:
+    """Return when the last packet ends, in seconds: browsers write no length into what they record."""
+    end = Fraction(0)
+    # behind a broken place nothing counts
+    with contextlib.suppress(av.error.FFmpegError):
+        for packet in demuxed(container, *container.streams.video, *container.streams.audio):
+            if packet.pts is not None:
+                end = max(end, (packet.pts + (packet.duration or 0)) * packet.time_base)
+    return end
+
+
+def _picture_end_ms(stream: VideoStream, length: Fraction, start: Fraction) -> int:
     if stream.duration and stream.time_base:
         return _rounded_ms(((stream.start_time or 0) + stream.duration) * stream.time_base - start)
-    return _rounded_ms(Fraction(container.duration or 0, av.time_base))
+    return _rounded_ms(length)
 
 
 def _rounded_ms(seconds: Fraction) -> int:

@@ -27,6 +27,20 @@ async def test_a_clock_that_jumps_makes_nothing_missing(tmp_path: Path, suffix: 
     assert await missing_ms(joined) == 0
 
 
+@pytest.mark.parametrize("name", ["browser.webm", "browser.mkv"])
+async def test_a_recording_that_says_no_length_is_as_long_as_what_is_there(tmp_path: Path, name: str) -> None:
+    """A browser writes what comes and never goes back to the beginning; progress needs to know."""
+    codecs = ("-c:v", "libvpx", "-deadline", "realtime", "-cpu-used", "8", "-c:a", "libopus")
+    whole = record(tmp_path / "whole.mp4", seconds=6)
+    live = remake(
+        whole, tmp_path / name, *(codecs if name.endswith("webm") else ("-c", "copy")), "-live", "1"
+    )
+    media = await probe(live)
+    assert media.duration_ms == pytest.approx(6000, abs=60)
+    assert media.picture_end_ms == pytest.approx(6000, abs=60)
+    assert await missing_ms(live) == 0
+
+
 @pytest.mark.parametrize(
     ("name", "options"), [("sound.aac", ()), ("sound.mp3", ("-q:a", "4", "-write_xing", "0"))]
 )

@@ -26,7 +26,7 @@ def made_with(folder: Path, name: str, *options: str) -> Path:
     [
         ("av1.mkv", ("-c:v", "libsvtav1", "-preset", "12", "-c:a", "copy")),
         ("vp9.webm", (*FAST_VP9, "-c:a", "libopus")),
-        ("mp3.flv", ("-c:v", "copy", "-c:a", "libmp3lame", "-ar", "44100")),
+        ("slides.mkv", ("-vf", "fps=1", "-c:v", "libx264", "-bf", "3", "-c:a", "libopus")),
     ],
 )
 async def test_what_mp4_holds_is_copied(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
