@@ -11,13 +11,14 @@ from services.asr.slicing.drafts.facts import measure
 from tests.integration.media.recordings import frame_times, record, remake
 
 EVERY = 50
-BFRAMES = ("-c:v", "libx264", "-preset", "veryfast", "-bf", "3", "-g", "250", "-c:a", "copy")
+BFRAMES = ("-c:v", "libx264", "-preset", "veryfast", "-bf", "3", "-g", "250")
+SOUND = {"mp4": "copy", "mkv": "libopus"}
 
 
 async def slides(folder: Path, suffix: str) -> Canonical:
     """Record a frame each two seconds; others may lie between it and the next in the order of decoding."""
     whole = record(folder / "whole.mp4", seconds=24)
-    slow = ("-vf", f"select='not(mod(n,{EVERY}))'", "-fps_mode", "vfr", *BFRAMES)
+    slow = ("-vf", f"select='not(mod(n,{EVERY}))'", "-fps_mode", "vfr", *BFRAMES, "-c:a", SOUND[suffix])
     live = remake(whole, folder / f"live.{suffix}", *slow)
     made = await canonical.make(live, folder / "canonical.mp4", await probe(live))
     assert [number for number, _ in frame_times(made.path)] == list(range(0, 600, EVERY))

@@ -26,7 +26,6 @@ def made_with(folder: Path, name: str, *options: str) -> Path:
     [
         ("av1.mkv", ("-c:v", "libsvtav1", "-preset", "12", "-c:a", "copy")),
         ("vp9.webm", (*FAST_VP9, "-c:a", "libopus")),
-        ("slides.mkv", ("-vf", "fps=1", "-c:v", "libx264", "-bf", "3", "-c:a", "libopus")),
     ],
 )
 async def test_what_mp4_holds_is_copied(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
@@ -81,6 +80,16 @@ async def test_pixels_that_are_not_square_are_shown_as_they_are_meant(tmp_path: 
         await thumbnail(tmp_path / "clip.mp4", tmp_path / "still.jpg", 100)
         with Image.open(tmp_path / "still.jpg") as still:
             assert still.width / still.height == pytest.approx(277 / 120, rel=0.02)
+
+
+@pytest.mark.parametrize("right", ["-1*c0", "-0.6*c0", "c0", "0*c0"])
+async def test_channels_that_cancel_one_another_out_are_heard(tmp_path: Path, right: str) -> None:
+    """A balanced plug in an unbalanced socket: the right channel is the left one upside down."""
+    stereo = ("-c:v", "copy", "-af", f"pan=stereo|c0=c0|c1={right}", "-c:a", "aac")
+    recording = made_with(tmp_path, "live.mp4", *stereo)
+    made = await canonical.make(recording, tmp_path / "c.mp4", await probe(recording))
+    await audio.extract(made.path, tmp_path / "a.wav", duration_ms=made.media.duration_ms)
+    assert onsets(tmp_path / "a.wav") == pytest.approx(BEEPS, abs=0.05)
 
 
 async def test_a_stream_that_begins_on_the_way_does_not_matter(tmp_path: Path) -> None:
