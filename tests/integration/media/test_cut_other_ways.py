@@ -11,7 +11,7 @@ import pytest
 from libs.common import child
 from services.asr.media import audio, canonical, cut, ffmpeg, smart
 from services.asr.media.canonical import Canonical
-from services.asr.media.errors import DiskFull, FfmpegFailed, FfmpegKilled, SpanOutside
+from services.asr.media.errors import DiskFull, FfmpegKilled, InputGone, SpanOutside
 from services.asr.media.probe import probe
 from tests.integration.media.recordings import frame_numbers, frame_times, onsets, record, remake
 
@@ -184,7 +184,7 @@ async def test_a_join_that_is_killed_is_charged_and_nothing_is_encoded_instead(
 
 async def test_a_join_that_breaks_says_why_without_a_trace_or_a_folder(tmp_path: Path) -> None:
     made = await canonical_of(record(tmp_path / "live.mp4"))
-    with pytest.raises(FfmpegFailed) as failed:
+    with pytest.raises(InputGone) as failed:
         await cut.cut(made.path, tmp_path / "none" / "clip.mp4", 2500, 9600, media=made.media, fast=True)
     assert "No such file" in str(failed.value)
     assert str(tmp_path) not in str(failed.value)
