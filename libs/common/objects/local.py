@@ -187,8 +187,10 @@ class LocalStore:
                 _discard(aside)
 
     def _rename(self, aside: Path, target: Path) -> None:
-        missing = [p for p in target.parents if not p.exists() and p.is_relative_to(self._root)]
-        target.parent.mkdir(parents=True, exist_ok=True)
+        inside = (p for p in target.parents if p != self._root and p.is_relative_to(self._root))
+        missing = [p for p in inside if not p.exists()]
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)  # never the root: a disk that is unmounted just now is written beside
         aside.replace(target)
         for folder in {target.parent, *(p.parent for p in missing)}:
             _sync(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -78,6 +79,28 @@ async def test_a_folder_that_went_away_is_unavailable(
     root.unlink(missing_ok=True)
     elsewhere.rename(root)
     assert await store.get_bytes(KEY) == BODY
+    assert await _listed(store) == [KEY]
+
+
+@pytest.mark.parametrize("use", ["put_bytes", "put_stream"])
+async def test_a_folder_that_goes_away_before_a_file_is_put_in_its_place_isn_t_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: str
+) -> None:
+    root, elsewhere = tmp_path / "objects", tmp_path / "disk"
+    store = open_url(str(root))
+    await store.put_bytes(KEY, BODY)
+    fsync = os.fsync
+
+    def unmounted_when_written(handle: int) -> None:
+        fsync(handle)
+        if root.is_dir():
+            root.rename(elsewhere)
+
+    monkeypatch.setattr(os, "fsync", unmounted_when_written)
+    with pytest.raises(StoreUnavailable):
+        await USES[use](store)
+    assert not root.exists()
+    elsewhere.rename(root)
     assert await _listed(store) == [KEY]
 
 
