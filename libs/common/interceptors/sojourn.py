@@ -26,6 +26,11 @@ FEWEST = 8
 """A window with fewer calls tells nothing: it lasts until there are as many, for calls may take long."""
 LONGEST_WINDOW_SECONDS = 1.0
 """What began so long ago tells nothing of now."""
+BURST_SECONDS = 0.35
+"""Calls that come within this of the last one that didn't wait, or that found the server idle, are a burst: a
+queue that nobody adds to ends by itself."""
+LONGEST_BURST_SECONDS = 1.0
+"""Nobody waits longer than this for a burst."""
 CALM_SECONDS = 1.0
 """A queue stands no more when nobody had to be refused for so long."""
 
@@ -98,6 +103,8 @@ class Sojourn:
         self._refusing = False
         self._refused_at = 0.0
         self._since, self._calls, self._shortest = monotonic(), 0, math.inf
+        self._short_at = self._since
+        self._newest = self._taken_at = -math.inf
 
     def is_too_long(self, waited: float | None) -> bool:
         """Note a call that waited so many seconds (None: unknown); return True when it is to be refused."""
@@ -108,6 +115,9 @@ class Sojourn:
         if waited is not None:
             self._calls += 1
             self._shortest = min(self._shortest, waited)
+            if waited <= SHORT_SECONDS or now - self._taken_at > LONG_SECONDS:
+                self._short_at = now
+            self._newest, self._taken_at = now - waited, now
             self._refusing = self._stands and waited > SHORT_SECONDS
         if self._refusing:
             self._refused_at = now
@@ -117,6 +127,10 @@ class Sojourn:
         if self._stands:
             self._stands = now - self._refused_at < CALM_SECONDS
             self._refusing = self._refusing and self._stands
-        elif self._calls >= FEWEST and self._shortest > LONG_SECONDS:
+        elif self._calls >= FEWEST and self._shortest > LONG_SECONDS and not self._is_burst():
             self._stands, self._refused_at = True, now
         self._since, self._calls, self._shortest = now, 0, math.inf
+
+    def _is_burst(self) -> bool:
+        """Tell whether who waits came at once, and nobody since: then the queue needs no help."""
+        return self._newest - self._short_at <= BURST_SECONDS and self._shortest <= LONGEST_BURST_SECONDS

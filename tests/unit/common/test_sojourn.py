@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 
 from libs.common.interceptors.call import ServedCall, Shape
 from libs.common.interceptors.sojourn import (
+    BURST_SECONDS,
     CALM_SECONDS,
     FEWEST,
     LONG_SECONDS,
+    LONGEST_BURST_SECONDS,
+    SHORT_SECONDS,
     TIMEOUT_KEY,
     WINDOW_SECONDS,
     Sojourn,
@@ -94,6 +97,38 @@ def test_once_the_load_is_gone_nobody_is_refused():
     assert not server.refused
 
 
+@pytest.mark.parametrize("held_back", [0.0, 2 * SHORT_SECONDS])
+@pytest.mark.parametrize("pause", [0.5, CALM_SECONDS, 5.0])
+def test_a_burst_at_an_idle_server_is_served(pause, held_back):
+    """It takes the server a while, but nothing comes after it. A busy client holds calls back, too."""
+    server = Server()
+    for _ in range(5):
+        began = server.now - held_back
+        for _ in range(round(2 * (LONG_SECONDS + WINDOW_SECONDS) / WORK_SECONDS)):
+            server.take(began)
+        server.now += pause
+    assert not server.refused
+
+
+def test_what_piled_up_while_a_server_was_paused_is_served():
+    """It was suspended, or its machine: callers came meanwhile, and it is as quick as ever."""
+    server = Server()
+    server.bear(0.5 / WORK_SECONDS, 2)
+    paused_at = server.now
+    server.now += LONGEST_BURST_SECONDS
+    for number in range(200):
+        server.take(paused_at + LONGEST_BURST_SECONDS * number / 200)
+    server.bear(0.5 / WORK_SECONDS, 2)
+    assert not server.refused
+
+
+def test_a_burst_that_nobody_could_wait_for_is_cut_short():
+    server = Server()
+    for _ in range(round(10 / WORK_SECONDS)):
+        server.take(0.0)
+    assert max(server.served) < LONGEST_BURST_SECONDS + 3 * WINDOW_SECONDS
+
+
 def test_callers_that_wait_for_their_answers_are_never_refused():
     """A hundred callers with one call each make a server busy, but no queue that stands."""
     server, arrivals = Server(), deque([0.0] * 100)
@@ -117,7 +152,7 @@ def test_calls_that_waited_elsewhere_are_served_while_others_come_quickly(pauses
 def test_who_does_not_say_how_long_it_waited_is_refused_with_its_neighbours():
     server = Server()
     assert not server.sojourn.is_too_long(None)
-    while server.now < 3 * WINDOW_SECONDS:
+    while server.now < LONG_SECONDS * 2 + BURST_SECONDS + 3 * WINDOW_SECONDS:
         server.sojourn.is_too_long(LONG_SECONDS * 2)
         server.now += 0.01
     assert server.sojourn.is_too_long(LONG_SECONDS * 2)
