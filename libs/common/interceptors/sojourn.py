@@ -21,6 +21,8 @@ LONG_SECONDS = 0.25
 """A queue stands when nobody waits less than this for a window."""
 SHORT_SECONDS = 0.05
 """Who waited longer than this is refused while the queue stands: the queue is kept short, not empty."""
+MOST_WAITING = 64
+"""So many may wait: by chance, or because so many callers have a call each. A queue that stands is longer."""
 WINDOW_SECONDS = 0.1
 FEWEST = 8
 """A window with fewer calls tells nothing: it lasts until there are as many, for calls may take long."""
@@ -127,8 +129,11 @@ class Sojourn:
         if self._stands:
             self._stands = now - self._refused_at < CALM_SECONDS
             self._refusing = self._refusing and self._stands
-        elif self._calls >= FEWEST and self._shortest > LONG_SECONDS and not self._is_burst():
-            self._stands, self._refused_at = True, now
+        elif self._calls >= FEWEST and self._shortest > LONG_SECONDS:
+            # as many wait as come while one does (Little's law)
+            waiting = self._calls / (now - self._since) * self._shortest
+            if waiting > MOST_WAITING and not self._is_burst():
+                self._stands, self._refused_at = True, now
         self._since, self._calls, self._shortest = now, 0, math.inf
 
     def _is_burst(self) -> bool:

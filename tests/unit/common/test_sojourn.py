@@ -19,6 +19,7 @@ from libs.common.interceptors.sojourn import (
     FEWEST,
     LONG_SECONDS,
     LONGEST_BURST_SECONDS,
+    MOST_WAITING,
     SHORT_SECONDS,
     TIMEOUT_KEY,
     WINDOW_SECONDS,
@@ -78,7 +79,7 @@ def test_the_queue_of_a_server_whose_calls_take_long_is_seen_to_stand_too(work_s
     server = Server(work_seconds=work_seconds)
     server.bear(2 / work_seconds, 30)
     assert server.refused
-    assert max(server.served) < LONG_SECONDS + FEWEST * work_seconds + 1
+    assert max(server.served) < LONG_SECONDS + 2 * MOST_WAITING * work_seconds + 1
 
 
 def test_few_calls_that_waited_tell_nothing_of_a_queue():
@@ -129,9 +130,10 @@ def test_a_burst_that_nobody_could_wait_for_is_cut_short():
     assert max(server.served) < LONGEST_BURST_SECONDS + 3 * WINDOW_SECONDS
 
 
-def test_callers_that_wait_for_their_answers_are_never_refused():
-    """A hundred callers with one call each make a server busy, but no queue that stands."""
-    server, arrivals = Server(), deque([0.0] * 100)
+@pytest.mark.parametrize(("callers", "work_seconds"), [(100, WORK_SECONDS), (MOST_WAITING, 0.05)])
+def test_callers_that_wait_for_their_answers_are_never_refused(callers, work_seconds):
+    """So many callers with one call each make a server busy, but no queue that stands."""
+    server, arrivals = Server(work_seconds=work_seconds), deque([0.0] * callers)
     for _ in range(20_000):
         assert server.take(arrivals.popleft())
         arrivals.append(server.now)
@@ -154,7 +156,7 @@ def test_who_does_not_say_how_long_it_waited_is_refused_with_its_neighbours():
     assert not server.sojourn.is_too_long(None)
     while server.now < LONG_SECONDS * 2 + BURST_SECONDS + 3 * WINDOW_SECONDS:
         server.sojourn.is_too_long(LONG_SECONDS * 2)
-        server.now += 0.01
+        server.now += 0.005
     assert server.sojourn.is_too_long(LONG_SECONDS * 2)
     assert server.sojourn.is_too_long(None)
     assert not server.sojourn.is_too_long(0.0)
