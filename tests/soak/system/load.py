@@ -117,7 +117,15 @@ async def _call(what: str, channel: grpc.aio.Channel) -> Call:
 async def _submit(channel: grpc.aio.Channel) -> Call:
     """Return the call of a new spider; each is another article, signed anew, as no nonce is good twice."""
     spiders = ingest_service_pb2_grpc.IngestServiceStub(channel)
-    key = await spiders.CreateSpider(ingest_service_pb2.CreateSpiderRequest(name=f"load {uuid.uuid4()}"))
+    spider = ingest_service_pb2.CreateSpiderRequest(name=f"load {uuid.uuid4()}")
+    created: list[Any] = []
+
+    async def create() -> None:
+        created.append(await spiders.CreateSpider(spider))
+
+    while not await Tally().make(create):  # others call already
+        await asyncio.sleep(RETRY_SECONDS)
+    key = created[0]
     submit: Any = channel.unary_unary(
         METHOD, response_deserializer=ingest_service_pb2.SubmitGalleryResponse.FromString
     )
