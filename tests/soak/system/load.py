@@ -123,8 +123,10 @@ async def _submit(channel: grpc.aio.Channel) -> Call:
     async def create() -> None:
         created.append(await spiders.CreateSpider(spider))
 
-    while not await Tally().make(create):  # others call already
-        await asyncio.sleep(RETRY_SECONDS)
+    for _ in range(30):
+        if await Tally().make(create):
+            break
+        await asyncio.sleep(RETRY_SECONDS)  # others call already
     key = created[0]
     submit: Any = channel.unary_unary(
         METHOD, response_deserializer=ingest_service_pb2.SubmitGalleryResponse.FromString
