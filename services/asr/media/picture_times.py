@@ -23,9 +23,7 @@ def misordered(path: Path) -> bool:
         return _misordered(path)
     except av.error.FFmpegError as error:
         said = error.strerror or "unreadable"
-        ours = (
-            trouble.of_error(error, [path], said=said) if isinstance(error, OSError | MemoryError) else None
-        )
+        ours = trouble.of_error(error, [path], said=said)
         if ours is not None:
             raise ours from error
         return False

@@ -121,9 +121,7 @@ def _probed(path: Path, *, late: bool) -> Media:
             return replace(_facts(container), late=late)
     except av.error.FFmpegError as error:
         said = error.strerror or "unreadable"  # its text names our path
-        ours = (
-            trouble.of_error(error, [path], said=said) if isinstance(error, OSError | MemoryError) else None
-        )
+        ours = trouble.of_error(error, [path], said=said)
         raise ours or _why_unreadable(path, said) from error
 
 
