@@ -21,7 +21,7 @@ from services.asr.worker.remote_engine import RemoteEngine
 from services.asr.worker.speech import Segment, Span
 from tests import http_server
 from tests.integration.asr.bed import FAILED, Bed
-from tests.integration.asr.workers import has_stage, worker_settings
+from tests.integration.asr.workers import has_stage, stages, worker_settings
 
 KEY = "canary-key-of-the-engine"
 SIGNED = "http://host/live.mp4?X-Amz-Signature=TOPSECRET"
@@ -78,7 +78,9 @@ async def test_a_wrong_key_charges_nobody_and_the_editor_reads_what_is_wrong(
             assert row.asr_error_reason == "ENGINE_DENIED"
             assert "check its address and its key" in row.asr_error
             assert "canary" not in row.asr_error
-            assert await has_stage(bed, material.id, "/3/999_fail.json"), "it is tried again"
+            # a version is skipped where nobody looked between a run's end and the next claim
+            failures = [key for key in await stages(bed, material.id) if key.endswith("/999_fail.json")]
+            assert len(failures) > 1, "it is tried again"
             return True
 
         try:
