@@ -22,10 +22,7 @@ def misordered(path: Path) -> bool:
     try:
         return _misordered(path)
     except av.error.FFmpegError as error:
-        said = error.strerror or "unreadable"
-        ours = trouble.of_error(error, [path], said=said)
-        if ours is not None:
-            raise ours from error
+        trouble.raise_ours(error, path)
         return False
 
 

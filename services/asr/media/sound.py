@@ -25,10 +25,7 @@ def sound_changes(path: Path, audio_order: int, *, late: bool = False) -> bool:
     try:
         return _changes(path, audio_order, late=late)
     except av.error.FFmpegError as error:
-        said = error.strerror or "unreadable"
-        ours = trouble.of_error(error, [path], said=said)
-        if ours is not None:
-            raise ours from error
+        trouble.raise_ours(error, path)
         return False
 
 

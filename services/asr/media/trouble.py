@@ -69,6 +69,13 @@ def of_error(error: Exception, inputs: Sequence[Path] | None, *, said: str) -> E
     return SystemTrouble(machine.reason_of(found), f"this machine is in trouble: {said}")
 
 
+def raise_ours(error: Exception, path: Path) -> None:
+    """Raise what a library's error at reading a file says of this machine; return when it says nothing."""
+    ours = of_error(error, [path], said=getattr(error, "strerror", None) or "unreadable")
+    if ours is not None:
+        raise ours from error
+
+
 def _of_gone(inputs: Sequence[Path], said: str) -> Exception:
     """Return what a file that wasn't found means: it was there when the work began."""
     if all(map(_can_be_opened, inputs)):

@@ -153,7 +153,7 @@ def test_a_database_beyond_this_machine_needs_tls_that_the_server_can_not_declin
         "postgresql:///db",
         "postgresql:///db?host=/run/postgresql",
         "postgresql://%2Frun%2Fpostgresql/db",
-        "postgresql://frontrow@/frontrow?host=/tmp/x&port=5432",
+        "postgresql://frontrow@/frontrow?host=/sockets&port=5432",
     ],
 )
 def test_a_database_over_tls_by_a_socket_or_on_this_machine_needs_no_permission(url: str):
