@@ -18,7 +18,9 @@ TIMEOUT_KEY = "x-frontrow-timeout"
 """The metadata key by which a client says how many seconds its call may take in all."""
 
 LONG_SECONDS = 0.25
-"""A queue stands when nobody waits less than this for a window."""
+"""A queue stands when only the lucky wait less than this for a window."""
+LUCKY_SHARE = 0.1
+"""gRPC hands a call that comes at the right moment on before those that wait: so many tell nothing."""
 SHORT_SECONDS = 0.05
 """Who waited longer than this is refused while the queue stands: the queue is kept short, not empty."""
 MOST_WAITING = 64
@@ -28,9 +30,9 @@ FEWEST = 8
 """A window with fewer calls tells nothing: it lasts until there are as many, for calls may take long."""
 LONGEST_WINDOW_SECONDS = 1.0
 """What began so long ago tells nothing of now."""
-BURST_SECONDS = 0.35
-"""Calls that come within this of the last one that didn't wait, or that found the server idle, are a burst: a
-queue that nobody adds to ends by itself."""
+BURST_SECONDS, MOST_IN_A_BURST = 0.35, 512
+"""Calls that come within this of the last window without waits, or of when the server was idle, are a burst,
+up to so many: a queue that nobody adds to ends by itself."""
 LONGEST_BURST_SECONDS = 1.0
 """Nobody waits longer than this for a burst."""
 CALM_SECONDS = 1.0
@@ -91,6 +93,28 @@ class SojournTimes:
         return now - since
 
 
+class _Window:
+    """What was seen of a queue since a moment."""
+
+    def __init__(self, since: float) -> None:
+        self.since = since
+        self.calls = self.short = self.not_long = 0
+        self.waits = 0.0
+
+    def note(self, waited: float) -> None:
+        """Count a call."""
+        self.calls += 1
+        self.waits += waited
+        self.short += waited <= SHORT_SECONDS
+        self.not_long += waited <= LONG_SECONDS
+
+    def is_long(self, now: float) -> bool:
+        """Tell whether nearly all waited long, and more than callers with a call each would make wait."""
+        waiting = self.waits / max(now - self.since, WINDOW_SECONDS)  # Little's law
+        all_long = self.not_long <= LUCKY_SHARE * self.calls
+        return self.calls >= FEWEST and all_long and waiting > MOST_WAITING
+
+
 class Sojourn:
     """How long the calls of one queue waited lately; `is_too_long` notes a call and says what becomes of it.
 
@@ -104,21 +128,21 @@ class Sojourn:
         self._stands = False
         self._refusing = False
         self._refused_at = 0.0
-        self._since, self._calls, self._shortest = monotonic(), 0, math.inf
-        self._short_at = self._since
+        self._window = _Window(monotonic())
+        self._burst_began, self._burst_calls = self._window.since, 0
         self._newest = self._taken_at = -math.inf
 
     def is_too_long(self, waited: float | None) -> bool:
         """Note a call that waited so many seconds (None: unknown); return True when it is to be refused."""
         now = self._monotonic()
-        enough = self._stands or self._calls >= FEWEST
-        if now - self._since >= (WINDOW_SECONDS if enough else LONGEST_WINDOW_SECONDS):
+        enough = self._stands or self._window.calls >= FEWEST
+        if now - self._window.since >= (WINDOW_SECONDS if enough else LONGEST_WINDOW_SECONDS):
             self._decide(now)
         if waited is not None:
-            self._calls += 1
-            self._shortest = min(self._shortest, waited)
-            if waited <= SHORT_SECONDS or now - self._taken_at > LONG_SECONDS:
-                self._short_at = now
+            if now - self._taken_at > LONG_SECONDS:
+                self._burst_began, self._burst_calls = now, 0
+            self._window.note(waited)
+            self._burst_calls += 1
             self._newest, self._taken_at = now - waited, now
             self._refusing = self._stands and waited > SHORT_SECONDS
         if self._refusing:
@@ -126,16 +150,17 @@ class Sojourn:
         return self._refusing
 
     def _decide(self, now: float) -> None:
+        window = self._window
         if self._stands:
             self._stands = now - self._refused_at < CALM_SECONDS
             self._refusing = self._refusing and self._stands
-        elif self._calls >= FEWEST and self._shortest > LONG_SECONDS:
-            # as many wait as come while one does (Little's law)
-            waiting = self._calls / (now - self._since) * self._shortest
-            if waiting > MOST_WAITING and not self._is_burst():
-                self._stands, self._refused_at = True, now
-        self._since, self._calls, self._shortest = now, 0, math.inf
+        elif window.is_long(now) and not self._is_burst():
+            self._stands, self._refused_at = True, now
+        if window.short > LUCKY_SHARE * window.calls:
+            self._burst_began, self._burst_calls = now, 0
+        self._window = _Window(now)
 
     def _is_burst(self) -> bool:
         """Tell whether who waits came at once, and nobody since: then the queue needs no help."""
-        return self._newest - self._short_at <= BURST_SECONDS and self._shortest <= LONGEST_BURST_SECONDS
+        at_once = self._newest - self._burst_began <= BURST_SECONDS and self._burst_calls <= MOST_IN_A_BURST
+        return at_once and self._window.waits / self._window.calls <= LONGEST_BURST_SECONDS

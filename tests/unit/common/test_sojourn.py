@@ -12,6 +12,7 @@ from frontrow.ingest.v1 import ingest_service_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from libs.common.context_server import MOST_PENDING
 from libs.common.interceptors.call import ServedCall, Shape
 from libs.common.interceptors.sojourn import (
     BURST_SECONDS,
@@ -37,6 +38,7 @@ class Server:
 
     now: float = 0.0
     work_seconds: float = WORK_SECONDS
+    refusal_seconds: float = REFUSAL_SECONDS
     served: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
 
@@ -48,7 +50,7 @@ class Server:
         self.now = max(self.now, arrived)
         waited = self.now - arrived
         if self.sojourn.is_too_long(waited):
-            self.now += REFUSAL_SECONDS
+            self.now += self.refusal_seconds
             self.refused.append(waited)
             return False
         self.now += self.work_seconds
@@ -72,6 +74,26 @@ def test_more_than_can_be_done_is_refused_and_who_is_served_waits_little(times):
     assert max(server.refused) < 2 * (LONG_SECONDS + 2 * WINDOW_SECONDS)
     share_at_best = (1 - times * REFUSAL_SECONDS / WORK_SECONDS) / (1 - REFUSAL_SECONDS / WORK_SECONDS)
     assert len(server.served) > 0.8 * share_at_best * 30 / WORK_SECONDS
+
+
+@pytest.mark.parametrize("times", [1.5, 2.0, 3.5])
+def test_calls_that_jump_the_queue_hide_it_from_nobody(times):
+    """gRPC hands a call that comes at the right moment on before those that wait."""
+    server = Server()
+    for number in range(round(times / WORK_SECONDS * 10)):
+        arrived = number * WORK_SECONDS / times
+        server.take(max(arrived, server.now) if number % 20 == 0 else arrived)
+    assert max(server.served) < LONGEST_BURST_SECONDS
+
+
+@pytest.mark.parametrize("times", [2.0, 3.0, 3.5])
+def test_a_queue_that_stands_is_seen_before_grpc_drops_what_is_in_it(times):
+    server, a_second = Server(work_seconds=0.001, refusal_seconds=0.0002), times / 0.001
+    longest = 0.0
+    for number in range(round(a_second * 3)):
+        server.take(number / a_second)
+        longest = max(longest, server.now * a_second - number)
+    assert longest < MOST_PENDING
 
 
 @pytest.mark.parametrize("work_seconds", [0.015, 0.05, 0.1])
