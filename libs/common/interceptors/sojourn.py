@@ -120,7 +120,7 @@ class Sojourn:
 
     While the queue stands, who waited `SHORT_SECONDS` is refused, which takes a part of the time that serving
     would: so the queue shrinks, and those who are let in meet a short one. Who doesn't say how long it waited
-    shares the fate of who was last before.
+    shares the fate of who was just before.
     """
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -145,6 +145,8 @@ class Sojourn:
             self._burst_calls += 1
             self._newest, self._taken_at = now - waited, now
             self._refusing = self._stands and waited > SHORT_SECONDS
+        elif now - self._taken_at > SHORT_SECONDS:
+            self._refusing = False  # nobody is near whose fate could be shared
         if self._refusing:
             self._refused_at = now
         return self._refusing

@@ -185,6 +185,16 @@ def test_who_does_not_say_how_long_it_waited_is_refused_with_its_neighbours():
     assert not server.sojourn.is_too_long(None)
 
 
+def test_who_does_not_say_how_long_it_waited_shares_no_fate_that_is_over():
+    """A client that connects when the load is gone can't say it of its first call."""
+    server = Server()
+    server.bear(2 / WORK_SECONDS, 5)
+    server.sojourn.is_too_long(LONG_SECONDS)
+    assert server.sojourn.is_too_long(None)
+    server.now += 2 * SHORT_SECONDS
+    assert not server.sojourn.is_too_long(None)
+
+
 class Context:
     """What gRPC tells of a call: its connection and metadata, and what is left of its deadline."""
 
